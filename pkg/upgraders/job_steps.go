@@ -239,7 +239,7 @@ func (s jobSteps) inTime(gate engine.Gate, unknown string) engine.Gate {
 }
 
 // UpgradeCommenced is the point of no return. The pass that makes the request also repeats the earlier checks,
-// and repeats the decisions on the ClusterVersion that it patches.
+// and checks the preconditions again on the ClusterVersion that it patches.
 func (s jobSteps) UpgradeCommenced() engine.Step {
 	return engine.Step{
 		Name: stepUpgradeCommenced,
@@ -253,7 +253,7 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 			{Name: "NotRequestedByOther", Check: controlplane.NotRequestedByOther(s.Client, s.target)},
 			s.addedPoolsPaused(),
 		},
-		Do:         controlplane.RequestUpdate(s.Client, s.Live, s.target, s.pinned.Decision, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
+		Do:         controlplane.RequestUpdate(s.Client, s.Live, s.target, s.pinned.Precondition, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
 		Commit:     &engine.Commit{After: lockStep, Observe: s.observeRequest, Withdraw: controlplane.WithdrawRequest(s.Client, s.Live, s.target)},
 		KeepAlive:  []engine.KeepAlive{keepAnalyzed(s.plan), {Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.Live, s.target)}},
 		Milestone:  engine.MilestoneCommenced,

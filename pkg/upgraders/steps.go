@@ -307,9 +307,9 @@ func (s StepSet) ControlPlaneMaintWindow() engine.Step {
 }
 
 // CommenceUpgrade is the point of no return. The pass that makes the request also repeats the earlier checks,
-// the slow ones last, and repeats the decisions on the ClusterVersion that it patches.
-func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
-	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
+// the slow ones last, and checks the preconditions again on the ClusterVersion that it patches.
+func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, preconditions ...controlplane.Precondition) engine.Step {
+	preconditions = append([]controlplane.Precondition{controlplane.Available}, preconditions...)
 	step := engine.Step{
 		Name: "CommenceUpgrade",
 		Doc:  "Requests the version from the cluster version operator and waits until it is accepted.",
@@ -320,7 +320,7 @@ func (s StepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
 			{Name: "ClusterHealthy", Check: s.healthy},
 		},
-		Do: controlplane.RequestUpdate(s.Client, s.Live, s.target, decisions...),
+		Do: controlplane.RequestUpdate(s.Client, s.Live, s.target, preconditions...),
 		Commit: &engine.Commit{
 			Observe:  controlplane.ObserveRequest(s.Client, s.Live, s.target),
 			Withdraw: controlplane.WithdrawRequest(s.Client, s.Live, s.target),

@@ -66,7 +66,7 @@ func (w *hubWorld) publish(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
 	w.t.Helper()
 	s, err := fleet.Read(w.t.Context(), w.typed, client.ObjectKeyFromObject(upgrade), time.Now())
 	mustSucceed(w.t, err)
-	s.Upgrade.Status = admission.Compute(&admission.Fleet{Upgrade: s.Upgrade, Now: s.Now}, s.Members, s.Decision)
+	s.Upgrade.Status = admission.ComputeStatus(&admission.Fleet{Upgrade: s.Upgrade, Now: s.Now}, s.Members, s.Decision)
 	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), s.Upgrade))
 }
 

@@ -47,7 +47,7 @@ type Forecast struct {
 func (s *Snapshot) Forecast() Forecast {
 	plan := s.Plan
 	plan.DryRun, plan.Paused = false, false
-	decision := admission.Decide(plan, s.Members, s.Now)
+	decision := admission.Admit(plan, s.Members, s.Now)
 	f := Forecast{Slots: decision.Slots, Stop: decision.Stopped, Unchecked: s.unchecked()}
 	if r := f.Stop.Reason; r == fleetv1beta1.ReasonNoFreeSlot || r == fleetv1beta1.ReasonFinished || r == fleetv1beta1.ReasonHeld {
 		f.Stop = rollout.Stop{} // progress, and clusters that are counted individually

@@ -167,7 +167,7 @@ func (f *stores) publish(obstacles map[string]admissionStop) {
 			m.Obstacle.Reason, m.Obstacle.Message = o.reason, o.message
 		}
 	}
-	f.upgrade.Status = admission.Compute(&admission.Fleet{Upgrade: s.Upgrade, Now: f.now}, s.Members, admission.Decide(s.Plan, s.Members, f.now))
+	f.upgrade.Status = admission.ComputeStatus(&admission.Fleet{Upgrade: s.Upgrade, Now: f.now}, s.Members, admission.Admit(s.Plan, s.Members, f.now))
 }
 
 type admissionStop struct{ reason, message string }

@@ -50,7 +50,7 @@ func (s *scope) publish(ctx context.Context) error {
 		}
 	}
 	s.remember()
-	next := admission.Compute(&s.Fleet, s.members, s.decision)
+	next := admission.ComputeStatus(&s.Fleet, s.members, s.decision)
 	if equality.Semantic.DeepEqual(next, s.Upgrade.Status) {
 		s.writeEvents(ctx)
 		s.noteCounted()

@@ -331,7 +331,7 @@ func (r *record) observe(m *admission.Member, now time.Time) {
 	}
 }
 
-func (s *scope) decide() { s.decision = admission.Decide(s.plan, s.members, s.Now) }
+func (s *scope) decide() { s.decision = admission.Admit(s.plan, s.members, s.Now) }
 
 // decideAgain decides about the members as they are after admission, for the status.
 func (s *scope) decideAgain() {

@@ -108,8 +108,8 @@ func (f *Fleet) Members() []Member {
 	return members
 }
 
-// Decide decides about the admission of the members.
-func Decide(plan rollout.Plan, members []Member, now time.Time) rollout.Decision {
+// Admit decides about the admission of the members.
+func Admit(plan rollout.Plan, members []Member, now time.Time) rollout.Decision {
 	list := make([]rollout.Member, len(members))
 	for i := range members {
 		list[i] = members[i].Member

@@ -53,7 +53,7 @@ func TestWindows(t *testing.T) {
 			t.Parallel()
 			fleet, windows := fleetOf(tc.windows...), &admission.Windows{}
 			for range 2 { // the second time with schedules that are parsed already
-				decision := admission.Decide(fleet.Plan(windows), fleet.Members(), noon)
+				decision := admission.Admit(fleet.Plan(windows), fleet.Members(), noon)
 				if got := decision.Stopped; got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
 					t.Errorf("stopped by %+v, want %s with %q", got, tc.reason, tc.message)
 				}

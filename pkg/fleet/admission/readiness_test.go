@@ -88,7 +88,7 @@ func TestReadiness(t *testing.T) {
 				t.Parallel()
 				object := f.upgrade.DeepCopy()
 				decision := rollout.Decision{Stopped: rollout.Stop{Reason: f.stop}}
-				object.Status = admission.Compute(&admission.Fleet{Upgrade: object, Now: now}, f.members, decision)
+				object.Status = admission.ComputeStatus(&admission.Fleet{Upgrade: object, Now: now}, f.members, decision)
 				got, err := kstatus.Of(object)
 				if got.Slow = ""; err != nil || got != want {
 					t.Errorf("got %+v, %v, want %+v", got, err, want)

@@ -28,9 +28,9 @@ const (
 	maxSize        = 7000 // of the status as JSON: the object stays below 10 kB
 )
 
-// Compute returns the status of the fleet after a decision about its members. The same members lead to the same bytes, in
+// ComputeStatus returns the status of the fleet after a decision about its members. The same members lead to the same bytes, in
 // whatever order they come: a status is written only if something has changed.
-func Compute(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
+func ComputeStatus(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
 	before, spec := &f.Upgrade.Status, &f.Upgrade.Spec
 	t := newTotals(f, members, decision)
 	status := fleetv1beta1.ManagedClustersUpgradeStatus{

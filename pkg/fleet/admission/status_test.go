@@ -80,7 +80,7 @@ func compute(plan rollout.Plan, upgrade *fleetv1beta1.ManagedClustersUpgrade, me
 	for i := range members {
 		list[i] = members[i].Member
 	}
-	return admission.Compute(&admission.Fleet{Upgrade: upgrade, Now: now}, members, rollout.Decide(plan, list, now))
+	return admission.ComputeStatus(&admission.Fleet{Upgrade: upgrade, Now: now}, members, rollout.Decide(plan, list, now))
 }
 
 func upgrade(edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleetv1beta1.ManagedClustersUpgrade {

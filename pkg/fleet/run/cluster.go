@@ -147,7 +147,7 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 		return nil, engine.Result{}, err
 	}
 	key := client.ObjectKeyFromObject(desired)
-	change, bySet := delivery.Compare(existing, desired), delivery.IsOfReplicaSet(desired)
+	change, bySet := delivery.RequiredChange(existing, desired), delivery.IsOfReplicaSet(desired)
 	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
 		change = delivery.ChangeWait
 		if err := c.remove(ctx, desired.Name); err != nil {

@@ -34,7 +34,7 @@ func UpdateAvailable(r client.Reader, target clusterstate.Target, requested []st
 		case len(requested) > 1:
 			return availableInChannel(version, target)
 		}
-		return decideAll(version, target, []Decision{Available})
+		return checkAll(version, target, []Precondition{Available})
 	}
 }
 

@@ -98,7 +98,7 @@ func availableInChannel(version clusterstate.Version, target clusterstate.Target
 	if !settled && !version.Observe(target).HasBegun() {
 		return engine.Wait("ChannelSet", "waiting for the cluster version operator to observe channel %s", channelName(version.Channel)), nil
 	}
-	return decideAll(version, target, []Decision{Available})
+	return checkAll(version, target, []Precondition{Available})
 }
 
 func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterVersion, channel string) (engine.Result, error) {

@@ -14,7 +14,7 @@ import (
 
 // NoOtherUpdate waits until no other update blocks the target; see NotBusy.
 func NoOtherUpdate(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return decide(r, target, NotBusy)
+	return check(r, target, NotBusy)
 }
 
 // NotRequestedByOther waits while another client has requested the target, because an upgrade that

@@ -15,11 +15,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// RequestUpdate requests the target from the cluster version operator. It makes the decisions on
+// RequestUpdate requests the target from the cluster version operator. It checks the preconditions on
 // the object that it patches. If another client changes the object in between, the patch conflicts,
 // and everything is decided again. A conflict proves nothing about the request: an earlier patch
 // may have been applied or may still be in flight. live reads from the API server.
-func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Target, decisions ...Decision) engine.UpgradeStep {
+func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Target, preconditions ...Precondition) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
@@ -30,7 +30,7 @@ func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Targ
 			return unlessOwn(ctx, c, live, target, run.RequestedImage, requestedResult(target))
 		case clusterstate.ObservedNone, clusterstate.ObservedIgnored, clusterstate.ObservedOther:
 		}
-		if result, err := decideAll(version, target, decisions); err != nil || !result.Passed() {
+		if result, err := checkAll(version, target, preconditions); err != nil || !result.Passed() {
 			return result, err
 		}
 		release := releaseToRequest(version, target)

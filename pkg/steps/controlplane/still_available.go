@@ -76,9 +76,9 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	return engine.Done("%s is offered in channel %s", target.Version, channelName(version.Channel)), nil
 }
 
-// Decision applies FailUnlessAvailable to the object before it is patched. It waits instead of
+// Precondition applies FailUnlessAvailable to the object before it is patched. It waits instead of
 // failing, because only the API server confirms a failure.
-func (p Pinned) Decision(version clusterstate.Version, _ clusterstate.Target) (engine.Result, error) {
+func (p Pinned) Precondition(version clusterstate.Version, _ clusterstate.Target) (engine.Result, error) {
 	result, err := p.decide(version)
 	if err == nil && result.Failed() {
 		return engine.Wait(result.Reason(), "%s", result.Message()), nil

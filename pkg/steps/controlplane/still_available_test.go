@@ -58,9 +58,9 @@ func TestFailUnlessAvailable(t *testing.T) {
 				t.Errorf("passed %t, failed %t, %s: %s; want passed %t, failed %t, %s",
 					got.Passed(), got.Failed(), got.Reason(), got.Message(), tc.passed, tc.failed, tc.reason)
 			}
-			decided, err := pinned.Decision(clusterstate.VersionOf(tc.cached), pinned.Target)
+			decided, err := pinned.Precondition(clusterstate.VersionOf(tc.cached), pinned.Target)
 			if err != nil || decided.Failed() {
-				t.Errorf("the decision on the patched object fails the upgrade: %s, %v", decided.Message(), err)
+				t.Errorf("the precondition on the patched object fails the upgrade: %s, %v", decided.Message(), err)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // Upgradeable waits until no other update blocks the target. If the target has another minor
 // version, it also waits until the cluster may leave its minor version.
 func Upgradeable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return decide(r, target, NotBusy, MinorUpdateAllowed)
+	return check(r, target, NotBusy, MinorUpdateAllowed)
 }
 
 // MinorUpdateAllowed passes if the target has the installed minor version, or if the cluster is not

@@ -405,7 +405,7 @@ func TestCompare(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		existing *workv1.ManifestWork
-		want     Change
+		want     WorkChange
 	}{
 		"none":            {nil, ChangeCreate},
 		"same":            {build(2, FormApply, nil), ChangeNone},
@@ -429,11 +429,11 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			desired := build(2, FormApply, nil)
-			if got := Compare(tc.existing, desired); got != tc.want {
+			if got := RequiredChange(tc.existing, desired); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 			if tc.want == ChangeUpdate {
-				if got := Compare(Merge(tc.existing, desired), desired); got != ChangeNone {
+				if got := RequiredChange(Merge(tc.existing, desired), desired); got != ChangeNone {
 					t.Errorf("after it is written: %s", got)
 				}
 			}

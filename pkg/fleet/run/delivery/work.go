@@ -161,17 +161,17 @@ func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
 	}
 }
 
-// Change says what must be written to deliver a work.
-type Change string
+// WorkChange says what must be written to deliver a work.
+type WorkChange string
 
 // Changes of a work. A work that this attempt has delivered in this form is not rewritten, even if another release of the
 // hub has built it differently. A preflight changes nothing on the cluster: its revision is part of its form.
 const (
-	ChangeNone    Change = "None"
-	ChangeCreate  Change = "Create"
-	ChangeUpdate  Change = "Update"  // the work has another form, or is of an earlier attempt
-	ChangeWait    Change = "Wait"    // the work is being deleted, and must be gone first
-	ChangeForeign Change = "Foreign" // the hub did not deliver the work, and leaves it alone
+	ChangeNone    WorkChange = "None"
+	ChangeCreate  WorkChange = "Create"
+	ChangeUpdate  WorkChange = "Update"  // the work has another form, or is of an earlier attempt
+	ChangeWait    WorkChange = "Wait"    // the work is being deleted, and must be gone first
+	ChangeForeign WorkChange = "Foreign" // the hub did not deliver the work, and leaves it alone
 )
 
 // Of identifies what a work delivers: its attempt, its form, and the report that it is adapted to.
@@ -179,9 +179,9 @@ func Of(work metav1.Object) string {
 	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
 }
 
-// Compare returns what must be written; a nil existing work does not exist. The work of another ManagedClustersUpgrade, kept
+// RequiredChange returns what must be written; a nil existing work does not exist. The work of another ManagedClustersUpgrade, kept
 // to observe the cluster, is taken over: its run has ended, because the run of the desired one has the lock of the cluster.
-func Compare(existing, desired *workv1.ManifestWork) Change {
+func RequiredChange(existing, desired *workv1.ManifestWork) WorkChange {
 	if existing == nil {
 		return ChangeCreate
 	}
