@@ -122,8 +122,8 @@ func (v Version) PendingRequest() (Release, bool) {
 	return Release{}, false
 }
 
-// Request holds the request in spec.desiredUpdate.
-type Request struct {
+// UpdateRequest holds the request in spec.desiredUpdate.
+type UpdateRequest struct {
 	Release
 
 	// Force is set if checks of the release must not stop the update. The operator never sets it.
@@ -136,7 +136,7 @@ type Request struct {
 
 // String names the requested release and anything that distinguishes it from other requests for the same
 // version.
-func (r *Request) String() string {
+func (r *UpdateRequest) String() string {
 	name := r.Release.String()
 	if r.Version != "" && r.Image != "" {
 		name += " with image " + text.Excerpt(r.Image)
@@ -148,12 +148,12 @@ func (r *Request) String() string {
 }
 
 // requestOf returns the request in spec.desiredUpdate, or nil. A preflight request does not count.
-func requestOf(version *configv1.ClusterVersion) *Request {
+func requestOf(version *configv1.ClusterVersion) *UpdateRequest {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil || desired.Mode == configv1.UpdateModePreflight {
 		return nil
 	}
-	request := &Request{
+	request := &UpdateRequest{
 		Release: Release{Version: desired.Version, Image: desired.Image, Architecture: string(desired.Architecture)},
 		Force:   desired.Force,
 	}
@@ -211,7 +211,7 @@ func desiredUpdateManagers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFiel
 }
 
 // isFor reports whether the request is for the target. A request to change the architecture is not.
-func (r *Request) isFor(target Target) bool {
+func (r *UpdateRequest) isFor(target Target) bool {
 	if r.Architecture != "" {
 		return false
 	}

@@ -28,7 +28,7 @@ type Version struct {
 	Completed bool
 	// Requested is the request in spec.desiredUpdate, or nil. It remains there after the installation. A
 	// preflight request does not count.
-	Requested *Request
+	Requested *UpdateRequest
 	// Channel is the update channel.
 	Channel string
 	// CurrentChannels lists the channels that contain the current release according to the update service. It

@@ -29,8 +29,8 @@ func entry(version, image string, state configv1.UpdateState) configv1.UpdateHis
 
 func TestVersionOf(t *testing.T) {
 	t.Parallel()
-	request := func(version, image string) *clusterstate.Request {
-		return &clusterstate.Request{Release: clusterstate.Release{Version: version, Image: image}}
+	request := func(version, image string) *clusterstate.UpdateRequest {
+		return &clusterstate.UpdateRequest{Release: clusterstate.Release{Version: version, Image: image}}
 	}
 	cases := map[string]struct {
 		version configv1.ClusterVersion
@@ -103,7 +103,7 @@ func TestVersionOf(t *testing.T) {
 			t.Parallel()
 			before := tc.version.DeepCopy()
 			got := clusterstate.VersionOf(&tc.version)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(clusterstate.Version{}, clusterstate.Request{}), cmpopts.IgnoreFields(clusterstate.Version{}, "Updates")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(clusterstate.Version{}, clusterstate.UpdateRequest{}), cmpopts.IgnoreFields(clusterstate.Version{}, "Updates")); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, &tc.version); diff != "" {

@@ -163,12 +163,12 @@ func (jobKind) Status(j *maintenancev1beta1.UpgradeJob) lifecycle.Status {
 	}
 }
 
-func (jobKind) Request(j *maintenancev1beta1.UpgradeJob) lifecycle.Request {
+func (jobKind) Request(j *maintenancev1beta1.UpgradeJob) lifecycle.AttemptRequest {
 	at := startAfter
 	if j.Status.Retry != nil {
 		at, _ = time.Parse(time.RFC3339, j.Status.Retry.Token)
 	}
-	return lifecycle.Request{Version: version, At: at}
+	return lifecycle.AttemptRequest{Version: version, At: at}
 }
 
 func (k jobKind) Plan(j *maintenancev1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.AttemptPlan {
@@ -226,9 +226,9 @@ func (rivalKind) Status(c *upgradev1alpha1.UpgradeConfig) lifecycle.Status {
 	}
 }
 
-func (rivalKind) Request(c *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
+func (rivalKind) Request(c *upgradev1alpha1.UpgradeConfig) lifecycle.AttemptRequest {
 	at, _ := time.Parse(time.RFC3339, c.Spec.UpgradeAt)
-	return lifecycle.Request{Version: version, At: at, RunbookType: "OSD"}
+	return lifecycle.AttemptRequest{Version: version, At: at, RunbookType: "OSD"}
 }
 
 func (k rivalKind) Plan(c *upgradev1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.AttemptPlan {

@@ -37,7 +37,7 @@ type Kind[T client.Object] interface {
 	LockKey(obj T) client.ObjectKey
 
 	// Request returns the attempt that the spec requests.
-	Request(obj T) Request
+	Request(obj T) AttemptRequest
 	// Plan returns how to carry out an attempt with the runbook of runbookType. The step of engine.Commit.After
 	// calls acquire until the attempt has the lock.
 	Plan(obj T, record history.Record, runbookType string, acquire engine.UpgradeStep) AttemptPlan
@@ -118,8 +118,8 @@ func (s Status) find(attempt history.Record) *history.Record {
 	return nil
 }
 
-// Request is the attempt that a spec requests.
-type Request struct {
+// AttemptRequest is the attempt that a spec requests.
+type AttemptRequest struct {
 	// Version is the target version.
 	Version string
 	// At is the time from which the attempt may commence, or zero if the spec contains no valid time.

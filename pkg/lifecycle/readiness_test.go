@@ -107,7 +107,7 @@ func TestReadiness(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stubScope(stubKind{}, Request{Version: desired, At: tenPast})
+			s := stubScope(stubKind{}, AttemptRequest{Version: desired, At: tenPast})
 			s.record.Version = desired
 			got, err := kstatus.Of(s.withStatus(s.record, states[name](s)))
 			if err != nil {
@@ -136,7 +136,7 @@ func TestFormerStalledBecomesSlow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stubScope(stubKind{}, Request{Version: desired, At: tenPast})
+			s := stubScope(stubKind{}, AttemptRequest{Version: desired, At: tenPast})
 			s.obj.Status.Conditions = stored
 			began := toMetaTime(noon)
 			running := history.StepCondition{Type: "Upgraded", Status: metav1.ConditionFalse, Reason: "Waiting", StartTime: began}

@@ -18,12 +18,12 @@ import (
 // timedKind is a kind whose objects request a time.
 type timedKind struct{ stubKind }
 
-func (timedKind) Request(obj *upgradev1alpha1.UpgradeConfig) Request {
+func (timedKind) Request(obj *upgradev1alpha1.UpgradeConfig) AttemptRequest {
 	at, err := time.Parse(time.RFC3339, obj.Spec.UpgradeAt)
 	if err != nil {
-		return Request{InvalidTime: err.Error()}
+		return AttemptRequest{InvalidTime: err.Error()}
 	}
-	return Request{Version: desired, At: at}
+	return AttemptRequest{Version: desired, At: at}
 }
 
 // An upgrade whose time has come is served before a backlog of other objects: when it changes, and in the

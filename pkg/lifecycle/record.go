@@ -35,7 +35,7 @@ func (k HistoryKey) same(a, b history.Record) bool {
 
 // currentRecord returns the record of the attempt in progress, whatever the spec requests by now. Without one,
 // it returns the record of the requested attempt, new or existing.
-func currentRecord(status Status, request Request, key HistoryKey) history.Record {
+func currentRecord(status Status, request AttemptRequest, key HistoryKey) history.Record {
 	records := *status.History
 	fresh := newRecord(request.Version, request.At)
 	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {

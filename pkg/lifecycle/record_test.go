@@ -89,7 +89,7 @@ func TestCurrentRecord(t *testing.T) {
 			for i := range c.all {
 				before[i] = *c.all[i].DeepCopy()
 			}
-			if diff := cmp.Diff(c.want, currentRecord(Status{History: &c.all}, Request{Version: desired, At: c.at}, ByVersion)); diff != "" {
+			if diff := cmp.Diff(c.want, currentRecord(Status{History: &c.all}, AttemptRequest{Version: desired, At: c.at}, ByVersion)); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(append([]history.Record(nil), before...), append([]history.Record(nil), c.all...)); diff != "" {

@@ -14,7 +14,7 @@ import (
 func TestResumedRecordOfAnEarlierReleaseGetsItsTime(t *testing.T) {
 	t.Parallel()
 	started := history.Record{Version: "4.4.6", Phase: history.PhaseUpgrading, StartTime: toMetaTime(noon)}
-	got := currentRecord(Status{History: &[]history.Record{started}}, Request{Version: "4.4.6", At: noon}, ByVersion)
+	got := currentRecord(Status{History: &[]history.Record{started}}, AttemptRequest{Version: "4.4.6", At: noon}, ByVersion)
 	got.Phase = history.PhaseFailed
 	if got.UpgradeAt == nil || got.Finished() {
 		t.Errorf("upgradeAt is %v, finished: %t", got.UpgradeAt, got.Finished())

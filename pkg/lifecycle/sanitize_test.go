@@ -189,7 +189,7 @@ func checkNextStatus(t *testing.T, s statusValidator, seed uint64) (accepted boo
 		},
 	} {
 		kind := stubKind{seen: Observation{Version: "4.4.5"}}
-		p := stubScope(kind, Request{Version: desired, At: tenPast})
+		p := stubScope(kind, AttemptRequest{Version: desired, At: tenPast})
 		p.obj.Generation, p.log = 2, logr.Discard()
 		if err := json.Unmarshal(data, &p.obj.Status); err != nil {
 			t.Fatalf("seed %d: an accepted status cannot be decoded: %v", seed, err)

@@ -33,7 +33,7 @@ type scope[T client.Object] struct {
 	memory      *memory
 	obj         T              // as it is stored
 	record      history.Record // of the attempt of this pass
-	request     Request        // of the spec
+	request     AttemptRequest // of the spec
 	runbookType string         // of the attempt
 	plan        AttemptPlan
 	upgradeAt   time.Time // of the attempt, or zero without a valid time

@@ -51,8 +51,8 @@ func (stubKind) Status(obj *upgradev1alpha1.UpgradeConfig) Status {
 	}
 }
 
-func (stubKind) Request(*upgradev1alpha1.UpgradeConfig) Request {
-	return Request{Version: desired, At: tenPast}
+func (stubKind) Request(*upgradev1alpha1.UpgradeConfig) AttemptRequest {
+	return AttemptRequest{Version: desired, At: tenPast}
 }
 
 func (k stubKind) Plan(*upgradev1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) AttemptPlan {
@@ -70,7 +70,7 @@ func stubBook() engine.Runbook {
 }
 
 // stubScope returns a pass over a stub object two hours after noon.
-func stubScope(kind stubKind, request Request) *scope[*upgradev1alpha1.UpgradeConfig] {
+func stubScope(kind stubKind, request AttemptRequest) *scope[*upgradev1alpha1.UpgradeConfig] {
 	r := &Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: kind, Clock: clocktesting.NewFakePassiveClock(noon.Add(2 * time.Hour))}
 	return &scope[*upgradev1alpha1.UpgradeConfig]{
 		Reconciler: r, obj: kind.New(), request: request, upgradeAt: tenPast, plan: kind.Plan(nil, history.Record{}, "", nil), now: r.Clock.Now(),
@@ -159,7 +159,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stubScope(stubKind{}, Request{Version: desired, At: tenPast, Paused: c.paused})
+			s := stubScope(stubKind{}, AttemptRequest{Version: desired, At: tenPast, Paused: c.paused})
 			got := s.summarize(history.Record{Version: desired, StartTime: at, Conditions: c.steps})
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(summary{}, condition{}, outcome{})); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
@@ -184,7 +184,7 @@ func TestUpgradedOutcome(t *testing.T) {
 func TestBuildStatusShowsTheTimesOfTheWorkers(t *testing.T) {
 	t.Parallel()
 	from, to := toMetaTime(noon), toMetaTime(noon.Add(time.Hour))
-	s := stubScope(stubKind{}, Request{})
+	s := stubScope(stubKind{}, AttemptRequest{})
 	record := history.Record{Version: desired, Conditions: []history.StepCondition{{Type: "Workers", Milestone: engine.MilestoneWorkersUpgraded, StartTime: from, CompleteTime: to}}}
 	s.buildStatus(s.Kind.Status(s.obj), record, summary{phase: history.PhaseUpgrading})
 	got := s.obj.Status.History[0]

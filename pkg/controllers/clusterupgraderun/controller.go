@@ -284,8 +284,8 @@ func (kind) Status(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Status {
 }
 
 // Request returns the attempt of the spec.
-func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
-	request := lifecycle.Request{
+func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.AttemptRequest {
+	request := lifecycle.AttemptRequest{
 		Version: version(run), At: run.Spec.AdmissionTime.Time, Due: true, RunbookType: runbookType, Number: run.Spec.Attempt,
 	}
 	v := k.view(run)

@@ -75,8 +75,8 @@ func (kind) Status(cfg *upgradev1alpha1.UpgradeConfig) lifecycle.Status {
 }
 
 // Request returns the upgrade that the spec requests.
-func (kind) Request(cfg *upgradev1alpha1.UpgradeConfig) lifecycle.Request {
-	request := lifecycle.Request{Version: cfg.Spec.Desired.Version, RunbookType: cfg.Spec.Type}
+func (kind) Request(cfg *upgradev1alpha1.UpgradeConfig) lifecycle.AttemptRequest {
+	request := lifecycle.AttemptRequest{Version: cfg.Spec.Desired.Version, RunbookType: cfg.Spec.Type}
 	var err error
 	if request.At, err = maintenance.UpgradeStart(cfg); err != nil {
 		request.InvalidTime = fmt.Sprintf("spec.upgradeAt %q is not a valid RFC 3339 time, for example 2020-05-01T12:00:00Z", cfg.Spec.UpgradeAt)

@@ -96,8 +96,8 @@ func (kind) Status(job *maintenancev1beta1.UpgradeJob) lifecycle.Status {
 }
 
 // Request returns the first attempt, or the last one that a user has requested.
-func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.Request {
-	request := lifecycle.Request{Version: job.Spec.DesiredVersion.Version, RunbookType: runbookType}
+func (kind) Request(job *maintenancev1beta1.UpgradeJob) lifecycle.AttemptRequest {
+	request := lifecycle.AttemptRequest{Version: job.Spec.DesiredVersion.Version, RunbookType: runbookType}
 	start, _, err := maintenance.Window(job)
 	if err != nil {
 		request.InvalidTime = err.Error()
