@@ -78,7 +78,7 @@ func (s *Snapshot) estimate() (Estimate, bool) {
 }
 
 // stage identifies members that start without waiting for one another.
-func (s *Snapshot) stage(m *admission.Member) [2]int {
+func (s *Snapshot) stage(m *admission.FleetMember) [2]int {
 	switch {
 	case m.Hub:
 		return [2]int{2, 0}
@@ -92,7 +92,7 @@ func (s *Snapshot) stage(m *admission.Member) [2]int {
 
 // duration returns how long a cluster took from its admission to the end of its soak time. It returns false
 // if the cluster was not upgraded.
-func duration(m *admission.Member) (time.Duration, bool) {
+func duration(m *admission.FleetMember) (time.Duration, bool) {
 	run := m.Run
 	if m.State != rollout.Complete || m.LateSuccess || run == nil || run.Spec.Outcome != nil || run.Status.CompletionTime == nil {
 		return 0, false

@@ -73,7 +73,7 @@ func (s *Snapshot) Forecast() Forecast {
 }
 
 // classify counts a cluster as ready, done, or blocked. local collects obstacles by reason.
-func (s *Snapshot) classify(m *admission.Member, f *Forecast, local map[string]*row) {
+func (s *Snapshot) classify(m *admission.FleetMember, f *Forecast, local map[string]*row) {
 	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name], m.IsCanary() || m.Run != nil)
 	block := func(reason, message string) {
 		f.Blocked++
@@ -255,7 +255,7 @@ func Clusters(s *Snapshot, states []string) (header []string, rows [][]string) {
 }
 
 // clusterOf returns the row for a cluster.
-func clusterOf(m *admission.Member) report.Cluster {
+func clusterOf(m *admission.FleetMember) report.Cluster {
 	c := report.Cluster{Name: m.Name, State: string(m.State), Group: strconv.Itoa(m.Group + 1), Message: m.Hold, HasRun: m.Run != nil}
 	switch {
 	case m.Hub:
@@ -276,7 +276,7 @@ func clusterOf(m *admission.Member) report.Cluster {
 	return c
 }
 
-func toneOfCluster(m *admission.Member) report.Tone {
+func toneOfCluster(m *admission.FleetMember) report.Tone {
 	switch {
 	case m.State == rollout.Failed:
 		return report.ToneFailed

@@ -26,7 +26,7 @@ type Snapshot struct {
 	// Upgrade is the object with the status published by the hub.
 	Upgrade *fleetv1beta1.ManagedClustersUpgrade
 	// Members lists the clusters in admission order.
-	Members []admission.Member
+	Members []admission.FleetMember
 	// Clusters maps names to ManagedClusters.
 	Clusters map[string]*clusterv1.ManagedCluster
 	// Plan is the plan derived from the spec. Decision is the result of rollout.Decide for it.
@@ -90,7 +90,7 @@ func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fle
 
 // deselected returns the clusters that have a run but are not selected. A single read cannot confirm how long
 // they have been deselected, so they count as deselected for long enough.
-func deselected(fleet *admission.Fleet) map[string]admission.Record {
+func deselected(fleet *admission.Fleet) map[string]admission.ClusterRecord {
 	if !fleet.Selection.Stable() {
 		return nil
 	}
@@ -98,10 +98,10 @@ func deselected(fleet *admission.Fleet) map[string]admission.Record {
 	for _, m := range fleet.Selection.Members {
 		selected[m.Name] = true
 	}
-	records := map[string]admission.Record{}
+	records := map[string]admission.ClusterRecord{}
 	for name := range fleet.Runs {
 		if !selected[name] {
-			records[name] = admission.Record{DeselectedSince: fleet.Now.Add(-rollout.RemovalDelay)}
+			records[name] = admission.ClusterRecord{DeselectedSince: fleet.Now.Add(-rollout.RemovalDelay)}
 		}
 	}
 	return records
@@ -132,14 +132,14 @@ func (s *Snapshot) isCurrent() bool {
 }
 
 // counted returns the members that count in the rollout.
-func (s *Snapshot) counted() []*admission.Member {
+func (s *Snapshot) counted() []*admission.FleetMember {
 	gone := map[string]bool{}
 	for _, names := range [][]string{s.Decision.Removed, s.Decision.Ignored} {
 		for _, name := range names {
 			gone[name] = true
 		}
 	}
-	var counted []*admission.Member
+	var counted []*admission.FleetMember
 	for i := range s.Members {
 		if !gone[s.Members[i].Name] {
 			counted = append(counted, &s.Members[i])

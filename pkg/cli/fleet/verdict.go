@@ -108,7 +108,7 @@ func (s *Snapshot) isOnlyAdmittingCurrent() bool {
 // isEachFailureExempt reports whether all failed clusters were refused, so another attempt would refuse them
 // again.
 func (s *Snapshot) isEachFailureExempt() bool {
-	return !slices.ContainsFunc(s.counted(), func(m *admission.Member) bool { return m.State == rollout.Failed && !m.Exempt })
+	return !slices.ContainsFunc(s.counted(), func(m *admission.FleetMember) bool { return m.State == rollout.Failed && !m.Exempt })
 }
 
 // stopVerdicts maps the reasons why no cluster starts to verdicts. Other reasons belong to a rollout in

@@ -67,7 +67,7 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 		if labels["selected"] == "" {
 			continue
 		}
-		selected.Members = append(selected.Members, selection.Member{
+		selected.Members = append(selected.Members, selection.SelectedCluster{
 			Name: list.Items[i].Name, Group: len(labels["group"]),
 			Canary: upgrade.Spec.UpgradeStrategy.CanaryClusters != nil && labels["canary"] != "",
 		})

@@ -131,7 +131,7 @@ func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 	return nil
 }
 
-func (s *scope) newRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
+func (s *scope) newRun(m *admission.FleetMember) *fleetv1alpha1.ClusterUpgradeRun {
 	spec := &s.Upgrade.Spec
 	strategy := &spec.UpgradeStrategy
 	mustObserve := m.IsCanary() || admission.HasFailedBefore(m.Run) // others wait for it, or its health is in doubt
@@ -155,7 +155,7 @@ func (s *scope) newRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
 	return run
 }
 
-func (s *scope) pendingRun(m *admission.Member) *fleetv1alpha1.ClusterUpgradeRun {
+func (s *scope) pendingRun(m *admission.FleetMember) *fleetv1alpha1.ClusterUpgradeRun {
 	return &fleetv1alpha1.ClusterUpgradeRun{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Name, Name: admission.RunName(s.Upgrade), Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(s.Upgrade.UID)},

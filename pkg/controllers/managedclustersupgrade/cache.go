@@ -36,10 +36,10 @@ type cache struct {
 
 	replaced manager.Replaced // by the last write
 
-	selected []selection.Member    // the last consistent selection
-	clusters map[string]*record    // by cluster
-	events   []engine.Notification // that could not be written
-	exported metrics.Fleet         // what the metrics contain
+	selected []selection.SelectedCluster // the last consistent selection
+	clusters map[string]*record          // by cluster
+	events   []engine.Notification       // that could not be written
+	exported metrics.Fleet               // what the metrics contain
 	windows  admission.Windows
 
 	preflight *preflights // of a dry run, if there is one
@@ -49,7 +49,7 @@ type cache struct {
 }
 
 type record struct {
-	admission.Record
+	admission.ClusterRecord
 	refusedUntil time.Time
 	waitingSince time.Time                      // since when its run waits before its request
 	written      *written                       // its run, until the cache holds it
@@ -178,7 +178,7 @@ func unwatched(left map[int32]*fleetv1beta1.ClustersSummary, gone int32) []fleet
 }
 
 // begunOf returns what counts if the cluster disappears.
-func begunOf(m *admission.Member) *fleetv1beta1.DepartedClusters {
+func begunOf(m *admission.FleetMember) *fleetv1beta1.DepartedClusters {
 	gone := &fleetv1beta1.DepartedClusters{Index: int32(m.Group) + 1}
 	failed := m.State != rollout.Complete && (m.State != rollout.Failed || !m.Exempt) || m.LateSuccess
 	if failed && !m.Forgotten {

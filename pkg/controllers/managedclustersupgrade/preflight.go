@@ -137,7 +137,7 @@ func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 }
 
 // checkMember checks one cluster, and deletes its work, if there is one, once the result is known.
-func (s *scope) checkMember(ctx context.Context, m *admission.Member, work *workv1.ManifestWork) error {
+func (s *scope) checkMember(ctx context.Context, m *admission.FleetMember, work *workv1.ManifestWork) error {
 	p := s.cache.preflight
 	result := admission.Preflight{Checked: true} // of a cluster that has begun
 	if m.State == rollout.NotStarted {
@@ -182,7 +182,7 @@ func (s *scope) isRechecked(name string, known answer) bool {
 }
 
 // askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.
-func (s *scope) askAgent(ctx context.Context, m *admission.Member, work *workv1.ManifestWork) (admission.Preflight, error) {
+func (s *scope) askAgent(ctx context.Context, m *admission.FleetMember, work *workv1.ManifestWork) (admission.Preflight, error) {
 	p := s.cache.preflight
 	started, asked := p.started[m.Name]
 	if !asked {
@@ -214,7 +214,7 @@ func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
 }
 
 // createPreflight creates the work of a cluster. A work that exists belongs to others, or the cache does not hold it yet.
-func (s *scope) createPreflight(ctx context.Context, m *admission.Member) error {
+func (s *scope) createPreflight(ctx context.Context, m *admission.FleetMember) error {
 	p := s.cache.preflight
 	if at, is := p.created[m.Name]; is && s.Now.Sub(at) < cacheTimeout {
 		s.wakeAt(at.Add(cacheTimeout))

@@ -35,8 +35,8 @@ type scope struct {
 	admission.Fleet // with the upgrade as it is cached, or as this pass wrote it
 
 	cache      *cache
-	members    []admission.Member
-	byName     map[string]*admission.Member
+	members    []admission.FleetMember
+	byName     map[string]*admission.FleetMember
 	unwatched  []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
 	plan       rollout.Plan
 	decision   rollout.Decision
@@ -136,12 +136,12 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 
 // remember sets the part of the fleet that the cache has.
 func (s *scope) remember() {
-	s.Records, s.Departed = make(map[string]admission.Record, len(s.cache.clusters)), s.departed()
+	s.Records, s.Departed = make(map[string]admission.ClusterRecord, len(s.cache.clusters)), s.departed()
 	for name, r := range s.cache.clusters {
 		if s.wakeAt(r.refusedUntil); !s.Now.Before(r.refusedUntil) {
 			r.Refused, r.refusedUntil = "", time.Time{}
 		}
-		s.Records[name] = r.Record
+		s.Records[name] = r.ClusterRecord
 	}
 }
 
@@ -238,7 +238,7 @@ func (s *scope) observeSelection() {
 			r.DeselectedSince = s.Now
 		}
 	}
-	m.selected = append([]selection.Member{}, found.Members...) // not nil
+	m.selected = append([]selection.SelectedCluster{}, found.Members...) // not nil
 }
 
 // shrunk describes how much smaller the first selection of this process is than the published one, until that is confirmed:
@@ -300,7 +300,7 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 func (s *scope) listMembers() {
 	s.remember()
 	s.members = s.Members()
-	s.byName = make(map[string]*admission.Member, len(s.members))
+	s.byName = make(map[string]*admission.FleetMember, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
 		s.byName[m.Name] = m
@@ -316,7 +316,7 @@ func (s *scope) listMembers() {
 }
 
 // observe notes what a member shows. A time in the future, by a clock that was ahead, counts from the first pass on.
-func (r *record) observe(m *admission.Member, now time.Time) {
+func (r *record) observe(m *admission.FleetMember, now time.Time) {
 	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" {
 		r.HeldSince = time.Time{}
 	}

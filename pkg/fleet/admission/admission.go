@@ -32,14 +32,14 @@ type Fleet struct {
 	Runs         map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	Dependencies Dependencies
 	Locked       map[string]string               // the other upgrade at work on a cluster
-	Records      map[string]Record               // what is remembered about a cluster
+	Records      map[string]ClusterRecord        // what is remembered about a cluster
 	Departed     []fleetv1beta1.DepartedClusters // that are gone, as the status counts them
 	RecordsLost  string                          // how records of begun clusters were lost; empty if none were
 	Now          time.Time
 }
 
-// Record holds what is remembered about a cluster.
-type Record struct {
+// ClusterRecord holds what is remembered about a cluster.
+type ClusterRecord struct {
 	DeselectedSince time.Time // zero unless consistent selections lack the cluster
 	HeldSince       time.Time // zero unless the cluster cannot be admitted
 	Refused         string    // why the run of the cluster cannot be written
@@ -68,12 +68,12 @@ func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 }
 
 // Members returns the members in the order of their admission: what is selected, what has a run, and what must be removed.
-func (f *Fleet) Members() []Member {
+func (f *Fleet) Members() []FleetMember {
 	attempt, fixed := Attempt(f.Upgrade), AreCanariesFixed(f.Upgrade)
-	members := make([]Member, 0, len(f.Selection.Members))
+	members := make([]FleetMember, 0, len(f.Selection.Members))
 	listed := make(map[string]bool, len(f.Selection.Members))
 	forgotten, without := answers(f.Upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
-	add := func(m Member, isSelected bool) {
+	add := func(m FleetMember, isSelected bool) {
 		if listed[m.Name] {
 			return
 		}
@@ -94,22 +94,22 @@ func (f *Fleet) Members() []Member {
 		members = append(members, m)
 	}
 	for _, c := range f.Selection.Members {
-		add(Member{GroupName: c.GroupName, Member: rollout.Member{Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub}}, true)
+		add(FleetMember{GroupName: c.GroupName, Member: rollout.Member{Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub}}, true)
 	}
 	for name := range f.Runs {
-		add(Member{Member: rollout.Member{Name: name}}, false)
+		add(FleetMember{Member: rollout.Member{Name: name}}, false)
 	}
 	for name, r := range f.Records {
 		if !r.DeselectedSince.IsZero() {
-			add(Member{Member: rollout.Member{Name: name}}, false)
+			add(FleetMember{Member: rollout.Member{Name: name}}, false)
 		}
 	}
-	slices.SortFunc(members, func(a, b Member) int { return rollout.Compare(a.Member, b.Member) })
+	slices.SortFunc(members, func(a, b FleetMember) int { return rollout.Compare(a.Member, b.Member) })
 	return members
 }
 
 // Admit decides about the admission of the members.
-func Admit(plan rollout.Plan, members []Member, now time.Time) rollout.Decision {
+func Admit(plan rollout.Plan, members []FleetMember, now time.Time) rollout.Decision {
 	list := make([]rollout.Member, len(members))
 	for i := range members {
 		list[i] = members[i].Member

@@ -25,7 +25,7 @@ func fleetOf(windows ...fleetv1beta1.AdmissionWindow) *admission.Fleet {
 	upgrade := &fleetv1beta1.ManagedClustersUpgrade{}
 	upgrade.Spec.UpgradeStrategy.Windows = windows
 	return &admission.Fleet{
-		Upgrade: upgrade, Now: noon, Selection: selection.Selection{Members: []selection.Member{{Name: "a"}}},
+		Upgrade: upgrade, Now: noon, Selection: selection.Selection{Members: []selection.SelectedCluster{{Name: "a"}}},
 		Clusters: map[string]*clusterv1.ManagedCluster{"a": {
 			ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 			Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}}},

@@ -19,7 +19,7 @@ const (
 	maxMessage = 255
 )
 
-func (t *totals) group(m *Member) *fleetv1beta1.GroupStatus {
+func (t *totals) group(m *FleetMember) *fleetv1beta1.GroupStatus {
 	g := t.groups[m.Group]
 	if g == nil {
 		g = &fleetv1beta1.GroupStatus{Index: int32(m.Group) + 1}
@@ -77,7 +77,7 @@ func (s *source) add(name, message string) {
 }
 
 // addCauses notes why the member failed, is stalled, held, or blocked. A condition shows a pause of the whole upgrade.
-func (t *totals) addCauses(m *Member) {
+func (t *totals) addCauses(m *FleetMember) {
 	note := func(kind fleetv1beta1.CauseType, reason, message string) {
 		key := causeKey{kind, reason}
 		if t.sources[key] == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Member is a cluster of the fleet, with what its run reports.
-type Member struct {
+// FleetMember is a cluster of the fleet, with what its run reports.
+type FleetMember struct {
 	rollout.Member
 	Preflight                                     // of a dry run
 	GroupName    string                           // of the decision group; empty if it has none
@@ -31,7 +31,7 @@ type Member struct {
 
 // SetRun adds what the run reports about an attempt to what the selection reports. A canary of the attempt remains one. A
 // deselected cluster keeps the mark of a canary and the group that it had at its admission.
-func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
+func (m *FleetMember) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
 	m.Run, m.Name = run, run.Namespace
 	switch {
 	case selected && run.Spec.Attempt >= attempt && !run.Spec.AdmissionTime.IsZero():
@@ -53,7 +53,7 @@ func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, sel
 }
 
 // Forget notes why a person has forgotten the failure of the cluster. Without a reason it has no effect.
-func (m *Member) Forget(reason string) {
+func (m *FleetMember) Forget(reason string) {
 	if reason != "" && (m.State == rollout.Failed || m.LateSuccess) {
 		m.Forgotten, m.ForgottenFor = true, reason
 	}
@@ -105,7 +105,7 @@ func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 // WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
 // the cluster, or for an unreachable or silent agent. It is zero once the cluster has accepted the release, because
 // a request may have been withdrawn too late.
-func (m *Member) WaitsSince() time.Time {
+func (m *FleetMember) WaitsSince() time.Time {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return time.Time{}
 	}
@@ -150,7 +150,7 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 }
 
 // Stalled returns the condition of a run that makes no progress, whose reason is the step; nil if it does.
-func (m *Member) Stalled() *metav1.Condition {
+func (m *FleetMember) Stalled() *metav1.Condition {
 	if m.Run == nil || !m.InFlight() {
 		return nil
 	}
@@ -162,16 +162,16 @@ func (m *Member) Stalled() *metav1.Condition {
 }
 
 // isHeld reports whether the run waits because its cluster is held, and keeps its slot.
-func (m *Member) isHeld() bool {
+func (m *FleetMember) isHeld() bool {
 	return m.Run != nil && m.InFlight() && isCurrent(m.Run) && m.Run.Status.Reason == engine.ReasonPaused
 }
 
-func (m *Member) begun() bool {
+func (m *FleetMember) begun() bool {
 	return m.State != rollout.NotStarted && (m.Run == nil || m.Run.Spec.Outcome == nil)
 }
 
 // isUpgraded reports whether platform and operators are upgraded in this attempt; action and soak come later.
-func (m *Member) isUpgraded() bool {
+func (m *FleetMember) isUpgraded() bool {
 	if m.Run == nil || !m.begun() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return m.State == rollout.Complete
 	}
@@ -179,7 +179,7 @@ func (m *Member) isUpgraded() bool {
 	return operators.CompleteTime != nil && operators.Status == metav1.ConditionTrue
 }
 
-func (m *Member) failure() (reason, message string) {
+func (m *FleetMember) failure() (reason, message string) {
 	switch {
 	case m.Run == nil:
 		return "", ""

@@ -47,7 +47,7 @@ func blocked(reason, format string, args ...any) Preflight {
 
 // CheckClaims checks a member by what the hub knows without writing to the cluster. If that does not suffice, its agent
 // must report.
-func (f *Fleet) CheckClaims(m *Member) Preflight {
+func (f *Fleet) CheckClaims(m *FleetMember) Preflight {
 	spec, cluster := &f.Upgrade.Spec, f.Clusters[m.Name]
 	switch {
 	case cluster == nil, m.HoldReason == fleetv1beta1.ReasonHeld, m.HoldReason == fleetv1alpha1.ReasonClusterDetached:
@@ -73,7 +73,7 @@ func (f *Fleet) CheckClaims(m *Member) Preflight {
 
 // Check checks a member by its claims, or by what its agent reports in a work, if there is one. The agent must
 // have answered once its time has expired.
-func (f *Fleet) Check(m *Member, work *workv1.ManifestWork, expired bool) Preflight {
+func (f *Fleet) Check(m *FleetMember, work *workv1.ManifestWork, expired bool) Preflight {
 	spec := &f.Upgrade.Spec
 	if result := f.CheckClaims(m); result.Checked {
 		return result

@@ -37,12 +37,12 @@ type candidate struct {
 	work       *workv1.ManifestWork
 }
 
-func (c *candidate) prepare(spec *fleetv1beta1.ManagedClustersUpgradeSpec) (*admission.Fleet, *admission.Member) {
+func (c *candidate) prepare(spec *fleetv1beta1.ManagedClustersUpgradeSpec) (*admission.Fleet, *admission.FleetMember) {
 	fleet := &admission.Fleet{
 		Upgrade:  &fleetv1beta1.ManagedClustersUpgrade{Spec: *spec},
 		Clusters: map[string]*clusterv1.ManagedCluster{"a": c.managed}, Locked: map[string]string{"a": c.lock},
 	}
-	member := &admission.Member{Member: rollout.Member{Name: "a", Hold: c.hold}}
+	member := &admission.FleetMember{Member: rollout.Member{Name: "a", Hold: c.hold}}
 	if c.hold != "" {
 		member.HoldReason = fleetv1beta1.ReasonHeld
 	}

@@ -50,9 +50,9 @@ func TestReadiness(t *testing.T) {
 	type fleet struct {
 		upgrade *fleetv1beta1.ManagedClustersUpgrade
 		stop    string
-		members []admission.Member
+		members []admission.FleetMember
 	}
-	one := func(upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...admission.Member) func(...string) []fleet {
+	one := func(upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...admission.FleetMember) func(...string) []fleet {
 		return func(stops ...string) []fleet {
 			var all []fleet
 			for _, stop := range stops {

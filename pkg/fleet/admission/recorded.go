@@ -88,7 +88,7 @@ func canariesFixed(upgrade *fleetv1beta1.ManagedClustersUpgrade) int {
 }
 
 // Canaries identifies the canaries among the members.
-func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []Member) *fleetv1beta1.CanariesStatus {
+func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []FleetMember) *fleetv1beta1.CanariesStatus {
 	var names []string
 	for i := range members {
 		if m := &members[i]; m.Canary && !m.Hub {

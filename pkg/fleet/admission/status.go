@@ -30,7 +30,7 @@ const (
 
 // ComputeStatus returns the status of the fleet after a decision about its members. The same members lead to the same bytes, in
 // whatever order they come: a status is written only if something has changed.
-func ComputeStatus(f *Fleet, members []Member, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
+func ComputeStatus(f *Fleet, members []FleetMember, decision rollout.Decision) fleetv1beta1.ManagedClustersUpgradeStatus {
 	before, spec := &f.Upgrade.Status, &f.Upgrade.Spec
 	t := newTotals(f, members, decision)
 	status := fleetv1beta1.ManagedClustersUpgradeStatus{
@@ -122,7 +122,7 @@ func size(status *fleetv1beta1.ManagedClustersUpgradeStatus) int {
 
 type totals struct {
 	*Fleet
-	members            []Member
+	members            []FleetMember
 	decision           rollout.Decision
 	clusters, canaries fleetv1beta1.ClustersSummary
 	pre, post          fleetv1beta1.ActionSummary
@@ -136,7 +136,7 @@ type totals struct {
 	obstacles          int
 }
 
-func newTotals(f *Fleet, members []Member, decision rollout.Decision) *totals {
+func newTotals(f *Fleet, members []FleetMember, decision rollout.Decision) *totals {
 	t := &totals{Fleet: f, members: members, decision: decision, groups: map[int]*fleetv1beta1.GroupStatus{}, sources: map[causeKey]*source{}}
 	gone := map[string]bool{}
 	for _, name := range slices.Concat(decision.Removed, decision.Ignored) {
@@ -150,7 +150,7 @@ func newTotals(f *Fleet, members []Member, decision rollout.Decision) *totals {
 	return t
 }
 
-func (t *totals) add(m *Member) {
+func (t *totals) add(m *FleetMember) {
 	summary := &t.canaries
 	if !m.IsCanary() {
 		summary = &t.group(m).ClustersSummary
@@ -169,7 +169,7 @@ func (t *totals) add(m *Member) {
 }
 
 // count counts a cluster by its state. An unknown state is in flight.
-func count(s *fleetv1beta1.ClustersSummary, m *Member) {
+func count(s *fleetv1beta1.ClustersSummary, m *FleetMember) {
 	s.Total++
 	switch m.State {
 	case rollout.NotStarted:
@@ -191,7 +191,7 @@ func count(s *fleetv1beta1.ClustersSummary, m *Member) {
 }
 
 // addRun adds what the run reports, in any attempt.
-func (t *totals) addRun(m *Member) {
+func (t *totals) addRun(m *FleetMember) {
 	if m.Run == nil || m.Run.Spec.AdmissionTime.IsZero() {
 		return
 	}

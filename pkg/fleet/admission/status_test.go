@@ -66,8 +66,8 @@ func paused(r *fleetv1alpha1.ClusterUpgradeRun) {
 }
 
 // member returns a selected member, with a run unless that is nil.
-func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) admission.Member {
-	m := admission.Member{Member: rollout.Member{Name: name, Group: group, State: rollout.NotStarted}}
+func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) admission.FleetMember {
+	m := admission.FleetMember{Member: rollout.Member{Name: name, Group: group, State: rollout.NotStarted}}
 	if r != nil {
 		m.SetRun(r, 1, true)
 	}
@@ -75,7 +75,7 @@ func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) admissio
 }
 
 // compute decides and computes.
-func compute(plan rollout.Plan, upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...admission.Member) fleetv1beta1.ManagedClustersUpgradeStatus {
+func compute(plan rollout.Plan, upgrade *fleetv1beta1.ManagedClustersUpgrade, members ...admission.FleetMember) fleetv1beta1.ManagedClustersUpgradeStatus {
 	list := make([]rollout.Member, len(members))
 	for i := range members {
 		list[i] = members[i].Member
@@ -101,7 +101,7 @@ func summarize(s fleetv1beta1.ManagedClustersUpgradeStatus) string {
 	return strings.Join(lines, "\n")
 }
 
-func canary(m admission.Member) admission.Member {
+func canary(m admission.FleetMember) admission.FleetMember {
 	m.Canary = true
 	return m
 }
@@ -119,7 +119,7 @@ func TestCompute_conditions(t *testing.T) {
 		name    string
 		plan    rollout.Plan
 		upgrade *fleetv1beta1.ManagedClustersUpgrade
-		members []admission.Member
+		members []admission.FleetMember
 		want    string
 	}{
 		{
@@ -129,37 +129,37 @@ func TestCompute_conditions(t *testing.T) {
 		},
 		{
 			name:    "nothing has begun",
-			members: []admission.Member{member("a", 0, nil)},
+			members: []admission.FleetMember{member("a", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=True Open\nSlow=False OnTime",
 		},
 		{
 			name:    "admitted and not applied",
-			members: []admission.Member{member("a", 0, run("a", initialized, "", unapplied)), member("b", 0, nil)},
+			members: []admission.FleetMember{member("a", 0, run("a", initialized, "", unapplied)), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False NoFreeSlot\nSlow=False OnTime",
 		},
 		{
 			name:    "stalled",
-			members: []admission.Member{member("a", 0, run("a", partial, "", stalled)), member("b", 0, nil)},
+			members: []admission.FleetMember{member("a", 0, run("a", partial, "", stalled)), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=True ManagedClustersUpgradeInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False NoFreeSlot\nSlow=True ClusterUpgraded",
 		},
 		{
 			name:    "complete",
-			members: []admission.Member{member("a", 0, run("a", complete, "", stalled)), member("b", 0, run("b", complete, ""))},
+			members: []admission.FleetMember{member("a", 0, run("a", complete, "", stalled)), member("b", 0, run("b", complete, ""))},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=False ManagedClustersUpgradeComplete\n" +
 				"Complete=True ManagedClustersUpgradeComplete\nFailed=False NoFailures\nAdmitting=False Finished\nSlow=False OnTime",
 		},
 		{
 			name:    "canary failed",
-			members: []admission.Member{canary(member("a", 0, run("a", failed, "ApplyTimedOut"))), member("b", 0, nil)},
+			members: []admission.FleetMember{canary(member("a", 0, run("a", failed, "ApplyTimedOut"))), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersFailed\nFailed=True CanaryFailed\nAdmitting=False CanaryFailed\nSlow=False OnTime",
 		},
 		{
 			name: "canary timed out, and its run has not failed yet",
-			members: []admission.Member{
+			members: []admission.FleetMember{
 				canary(member("a", 0, run("a", initialized, "", step(fleetv1alpha1.StepUpgradeDelivered)))), member("b", 0, run("b", failed, "ApplyTimedOut")), member("c", 0, nil),
 			},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=False NothingInProgress\n" +
@@ -168,7 +168,7 @@ func TestCompute_conditions(t *testing.T) {
 		{
 			name:    "budget exceeded",
 			plan:    rollout.Plan{MaxFailures: new(intstr.FromInt32(0))},
-			members: []admission.Member{member("a", 0, run("a", failed, "ApplyTimedOut")), member("b", 0, nil)},
+			members: []admission.FleetMember{member("a", 0, run("a", failed, "ApplyTimedOut")), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersFailed\nFailed=True MaxFailuresExceeded\nAdmitting=False MaxFailuresExceeded\nSlow=False OnTime",
 		},
@@ -177,7 +177,7 @@ func TestCompute_conditions(t *testing.T) {
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) {
 				u.Status.Conditions = []metav1.Condition{{Type: fleetv1beta1.ConditionApplied, Status: metav1.ConditionTrue}, {Type: "Other", Status: metav1.ConditionTrue}}
 			}),
-			members: []admission.Member{member("a", 0, run("a", failed, "HostedControlPlane", unapplied)), member("b", 0, nil)},
+			members: []admission.FleetMember{member("a", 0, run("a", failed, "HostedControlPlane", unapplied)), member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=True ManagedClustersUpgradeApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersFailed\nFailed=True ManagedClustersUpgradeFailed\nAdmitting=True Open\nSlow=False OnTime",
 		},
@@ -185,7 +185,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run is not complete until all are checked",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}, member("b", 0, nil)},
+			members: []admission.FleetMember{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}, member("b", 0, nil)},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=Unknown Checking",
 		},
@@ -193,7 +193,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run finds an obstacle",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true, Obstacle: rollout.Stop{Reason: "NotOffered"}}}},
+			members: []admission.FleetMember{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true, Obstacle: rollout.Stop{Reason: "NotOffered"}}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=False NotOffered",
 		},
@@ -201,7 +201,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run passes",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
+			members: []admission.FleetMember{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=True PreflightPassed",
 		},
@@ -209,7 +209,7 @@ func TestCompute_conditions(t *testing.T) {
 			name:    "dry run by claims alone does not pass",
 			plan:    rollout.Plan{DryRun: true},
 			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.ClaimsOnly = true, true }),
-			members: []admission.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
+			members: []admission.FleetMember{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Preflight: admission.Preflight{Checked: true}}},
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nSlow=False OnTime\nPreflightPassed=Unknown ClaimsOnly",
 		},
@@ -263,7 +263,7 @@ func TestMember_state(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var m admission.Member
+			var m admission.FleetMember
 			m.SetRun(tt.run, tt.attempt, true)
 			tt.want.Name = "a"
 			if diff := cmp.Diff(tt.want, m.Member); diff != "" {
@@ -275,7 +275,7 @@ func TestMember_state(t *testing.T) {
 
 func TestMember_deselected_keeps_its_mark_and_its_group(t *testing.T) {
 	t.Parallel()
-	var m admission.Member
+	var m admission.FleetMember
 	m.SetRun(run("a", fleetv1alpha1.StateComplete, "", func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Canary, r.Spec.Group = true, 3 }), 1, false)
 	if !m.Canary || m.Group != 2 {
 		t.Errorf("%+v", m.Member)
@@ -320,7 +320,7 @@ func TestCompute_actions(t *testing.T) {
 
 func TestCompute_causes_and_groups(t *testing.T) {
 	t.Parallel()
-	members := []admission.Member{canary(member("c", 1, run("c", fleetv1alpha1.StateComplete, "")))}
+	members := []admission.FleetMember{canary(member("c", 1, run("c", fleetv1alpha1.StateComplete, "")))}
 	for i, name := range []string{"d", "b", "a", "e"} {
 		members = append(members, member(name, i%2*40, run(name, fleetv1alpha1.StateFailed, "ApplyTimedOut",
 			func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.Message = "of " + name })))
@@ -354,7 +354,7 @@ func TestCompute_causes_and_groups(t *testing.T) {
 
 func TestCompute_most_frequent_causes_first(t *testing.T) {
 	t.Parallel()
-	var members []admission.Member
+	var members []admission.FleetMember
 	for i := range 3 {
 		members = append(members, member(fmt.Sprint("z", i), 0, run(fmt.Sprint("z", i), fleetv1alpha1.StateFailed, "Often")))
 	}
@@ -434,10 +434,10 @@ func TestCompute_times(t *testing.T) {
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 // randomFleet returns members in random states.
-func randomFleet(random *rand.Rand, size int, name func(int) string) []admission.Member {
+func randomFleet(random *rand.Rand, size int, name func(int) string) []admission.FleetMember {
 	states := []fleetv1alpha1.ClusterUpgradeState{"", fleetv1alpha1.StateInitialized, fleetv1alpha1.StatePartialUpgrade, fleetv1alpha1.StateComplete, fleetv1alpha1.StateFailed, "Resting"}
 	only := random.IntN(3) // all complete, all failed, or mixed
-	members := make([]admission.Member, size)
+	members := make([]admission.FleetMember, size)
 	for i := range members {
 		state := states[random.IntN(len(states))]
 		switch only {

@@ -25,7 +25,7 @@ func TestWaitsSince_ends_once_the_release_is_accepted(t *testing.T) {
 		run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{{
 			Type: fleetv1alpha1.StepUpgradeDelivered, Status: metav1.ConditionFalse, Reason: engine.ReasonPaused, StartTime: &since,
 		}}}}
-		m := Member{Member: rollout.Member{State: rollout.Initialized}, Run: run}
+		m := FleetMember{Member: rollout.Member{State: rollout.Initialized}, Run: run}
 		if got := m.WaitsSince(); !got.Equal(want) {
 			t.Errorf("accepted %t: it waits since %s, want %s", accepted, got, want)
 		}

@@ -23,8 +23,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
 
-// Member is a selected cluster.
-type Member struct {
+// SelectedCluster is a selected cluster.
+type SelectedCluster struct {
 	Name        string
 	Group       int    // the index of its decision group over all Placements, from 0
 	GroupName   string // empty if the group has no name
@@ -33,17 +33,17 @@ type Member struct {
 
 // Selection is the clusters that are selected at one time.
 type Selection struct {
-	Members         []Member  // by group and name
-	Unstable        string    // why the decisions are inconsistent, and clusters may be missing; empty if they are consistent
-	UnstableUntil   time.Time // when the time alone makes the selection stable; zero if it does not
-	Reason, Message string    // why no cluster is selected, as in the condition Selected; empty if there are clusters
+	Members         []SelectedCluster // by group and name
+	Unstable        string            // why the decisions are inconsistent, and clusters may be missing; empty if they are consistent
+	UnstableUntil   time.Time         // when the time alone makes the selection stable; zero if it does not
+	Reason, Message string            // why no cluster is selected, as in the condition Selected; empty if there are clusters
 }
 
 // Stable reports whether the decisions are consistent.
 func (s Selection) Stable() bool { return s.Unstable == "" }
 
-// Source is a Placement of a ManagedClustersUpgrade, with its decisions.
-type Source struct {
+// PlacementSource is a Placement of a ManagedClustersUpgrade, with its decisions.
+type PlacementSource struct {
 	Namespace, Name string
 	Placement       *ocmv1beta1.Placement // nil if it does not exist
 	Decisions       []ocmv1beta1.PlacementDecision
@@ -53,7 +53,7 @@ type Source struct {
 // Compute returns the selection of a ManagedClustersUpgrade. The sources are in the order of its placements. Clusters that are
 // absent or being deleted are detached and not selected. localCluster names the cluster of the hub: what a cluster says
 // about itself does not make it the hub.
-func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, clusters map[string]*clusterv1.ManagedCluster, localCluster string) Selection {
+func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []PlacementSource, clusters map[string]*clusterv1.ManagedCluster, localCluster string) Selection {
 	for i := range sources {
 		if sources[i].Placement == nil && !sources[i].Owned {
 			return unknown(fleetv1beta1.ReasonPlacementNotFound, sources[i].title()+" does not exist")
@@ -77,7 +77,7 @@ func Compute(mcu *fleetv1beta1.ManagedClustersUpgrade, sources []Source, cluster
 		m.Hub = m.Name == localCluster
 		m.Canary = canaries != nil && canaries.Matches(labels.Merge(labels.Set{nameKey: m.Name}, clusters[m.Name].Labels))
 	}
-	slices.SortFunc(s.Members, func(a, b Member) int {
+	slices.SortFunc(s.Members, func(a, b SelectedCluster) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
 	})
 	if len(s.Members) == 0 && s.Stable() {
@@ -92,7 +92,7 @@ func unknown(reason, message string) Selection {
 }
 
 // add adds the clusters of a source that no earlier source has, and returns the number of its groups.
-func (s *Selection) add(source *Source, before int, clusters map[string]*clusterv1.ManagedCluster, seen map[string]bool) int {
+func (s *Selection) add(source *PlacementSource, before int, clusters map[string]*clusterv1.ManagedCluster, seen map[string]bool) int {
 	groups := 0
 	for i := range source.Decisions {
 		decision := &source.Decisions[i]
@@ -104,7 +104,7 @@ func (s *Selection) add(source *Source, before int, clusters map[string]*cluster
 				continue
 			}
 			seen[decided.ClusterName] = true
-			s.Members = append(s.Members, Member{
+			s.Members = append(s.Members, SelectedCluster{
 				Name: decided.ClusterName, Group: before + index, GroupName: decision.Labels[ocmv1beta1.DecisionGroupNameLabel],
 			})
 		}
@@ -123,10 +123,10 @@ func groupIndex(decision *ocmv1beta1.PlacementDecision) int {
 	return index
 }
 
-func (s *Source) title() string { return "Placement " + s.Namespace + "/" + s.Name }
+func (s *PlacementSource) title() string { return "Placement " + s.Namespace + "/" + s.Name }
 
 // inconsistency returns why the decisions of a source may be incomplete; empty if they are complete.
-func (s *Source) inconsistency(mcu *fleetv1beta1.ManagedClustersUpgrade) string {
+func (s *PlacementSource) inconsistency(mcu *fleetv1beta1.ManagedClustersUpgrade) string {
 	if s.Placement == nil {
 		return s.title() + " is not created yet"
 	}
@@ -151,13 +151,13 @@ func (s *Source) inconsistency(mcu *fleetv1beta1.ManagedClustersUpgrade) string 
 }
 
 // scheduled reports whether the placement controller has reconciled the Placement.
-func (s *Source) scheduled() bool {
+func (s *PlacementSource) scheduled() bool {
 	return slices.ContainsFunc(s.Placement.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == ocmv1beta1.PlacementConditionSatisfied || c.Type == ocmv1beta1.PlacementConditionMisconfigured
 	})
 }
 
-func emptyMessage(sources []Source) string {
+func emptyMessage(sources []PlacementSource) string {
 	var reasons []string
 	for i := range sources {
 		if sources[i].Placement == nil {
@@ -208,17 +208,17 @@ func Select(
 	ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade,
 	clusters map[string]*clusterv1.ManagedCluster, options Options,
 ) (Selection, error) {
-	var sources []Source
+	var sources []PlacementSource
 	for _, reference := range References(mcu) {
 		if options.OwnNamespaceOnly && reference.Namespace != mcu.Namespace {
 			return unknown(fleetv1beta1.ReasonPlacementNotAllowed, fmt.Sprintf(
 				"Placement %s/%s is in another namespace, which the hub does not allow: use a Placement in namespace %s",
 				reference.Namespace, reference.Name, mcu.Namespace)), nil
 		}
-		sources = append(sources, Source{Namespace: reference.Namespace, Name: reference.Name})
+		sources = append(sources, PlacementSource{Namespace: reference.Namespace, Name: reference.Name})
 	}
 	if mcu.Spec.ClusterSelector != nil {
-		sources = append(sources, Source{Namespace: mcu.Namespace, Name: PlacementName(mcu), Owned: true})
+		sources = append(sources, PlacementSource{Namespace: mcu.Namespace, Name: PlacementName(mcu), Owned: true})
 	}
 	for i := range sources {
 		if err := sources[i].read(ctx, reader); err != nil {
@@ -231,7 +231,7 @@ func Select(
 }
 
 // settle marks the selection as unstable while decisions may reflect the earlier spec of a Placement that the hub changed.
-func (s *Selection) settle(sources []Source, now time.Time) {
+func (s *Selection) settle(sources []PlacementSource, now time.Time) {
 	for i := range sources {
 		source := &sources[i]
 		if !source.Owned || source.Placement == nil || !s.Stable() {
@@ -265,7 +265,7 @@ func References(mcu *fleetv1beta1.ManagedClustersUpgrade) []fleetv1beta1.Placeme
 }
 
 // read completes a source with its Placement and the decisions of that Placement.
-func (s *Source) read(ctx context.Context, reader client.Reader) error {
+func (s *PlacementSource) read(ctx context.Context, reader client.Reader) error {
 	placement := &ocmv1beta1.Placement{}
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, placement); {
 	case apierrors.IsNotFound(err):

@@ -114,8 +114,8 @@ func choose(t *testing.T, mcu *fleetv1beta1.ManagedClustersUpgrade, options sele
 	return s
 }
 
-func member(name string, group int) selection.Member {
-	return selection.Member{Name: name, Group: group}
+func member(name string, group int) selection.SelectedCluster {
+	return selection.SelectedCluster{Name: name, Group: group}
 }
 
 func TestSelect(t *testing.T) {
@@ -134,9 +134,9 @@ func TestSelect(t *testing.T) {
 	claimed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "local-cluster", Value: "true"}}
 	clusters := []client.Object{cluster("eu1"), cluster("eu2", "region=eu"), cluster("eu3", "name=paris"), cluster("us1", "region=us"), cluster("us2"), cluster("dev1")}
 	euDecisions := []client.Object{eu, decision(eu, 1, "late", "eu1"), decision(eu, 0, "early", "eu3"), decision(eu, 0, "early", "eu2")}
-	euMembers := []selection.Member{{Name: "eu2", Group: 0, GroupName: "early"}, {Name: "eu3", Group: 0, GroupName: "early"}, {Name: "eu1", Group: 1, GroupName: "late"}}
-	mark := func(change func(*selection.Member), names ...string) []selection.Member {
-		members := append([]selection.Member{}, euMembers...)
+	euMembers := []selection.SelectedCluster{{Name: "eu2", Group: 0, GroupName: "early"}, {Name: "eu3", Group: 0, GroupName: "early"}, {Name: "eu1", Group: 1, GroupName: "late"}}
+	mark := func(change func(*selection.SelectedCluster), names ...string) []selection.SelectedCluster {
+		members := append([]selection.SelectedCluster{}, euMembers...)
 		for i := range members {
 			for _, name := range names {
 				if members[i].Name == name {
@@ -146,7 +146,7 @@ func TestSelect(t *testing.T) {
 		}
 		return members
 	}
-	asCanary, asHub := func(m *selection.Member) { m.Canary = true }, func(m *selection.Member) { m.Hub = true }
+	asCanary, asHub := func(m *selection.SelectedCluster) { m.Canary = true }, func(m *selection.SelectedCluster) { m.Hub = true }
 	in := func(key string, values ...string) fleetv1beta1.LabelSelector {
 		return fleetv1beta1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpIn, Values: values}}}
 	}
@@ -171,17 +171,17 @@ func TestSelect(t *testing.T) {
 		},
 		"Placements are in the order of the spec": {
 			mcu: upgrade("us", "eu"), objects: append([]client.Object{us, decision(us, 0, "", "us2", "us1")}, euDecisions...),
-			want: selection.Selection{Members: []selection.Member{member("us1", 0), member("us2", 0), {Name: "eu2", Group: 1, GroupName: "early"}, {Name: "eu3", Group: 1, GroupName: "early"}, {Name: "eu1", Group: 2, GroupName: "late"}}},
+			want: selection.Selection{Members: []selection.SelectedCluster{member("us1", 0), member("us2", 0), {Name: "eu2", Group: 1, GroupName: "early"}, {Name: "eu3", Group: 1, GroupName: "early"}, {Name: "eu1", Group: 2, GroupName: "late"}}},
 		},
 		"a cluster of two Placements is in the first": {
 			mcu: upgrade("eu", "us"), objects: append([]client.Object{us, decision(us, 0, "", "us2", "eu1")}, euDecisions...),
-			want: selection.Selection{Members: append(append([]selection.Member{}, euMembers...), member("us2", 2))},
+			want: selection.Selection{Members: append(append([]selection.SelectedCluster{}, euMembers...), member("us2", 2))},
 		},
 		"a Placement that is named twice counts once": {
 			mcu: upgrade("eu", home+"/eu"), objects: euDecisions, want: selection.Selection{Members: euMembers},
 		},
 		"Placements of other namespaces": {
-			mcu: upgrade("dev/dev"), objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")}, want: selection.Selection{Members: []selection.Member{member("dev1", 0)}},
+			mcu: upgrade("dev/dev"), objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")}, want: selection.Selection{Members: []selection.SelectedCluster{member("dev1", 0)}},
 		},
 		"Placements of other namespaces are not allowed": {
 			mcu: upgrade("dev/dev"), options: selection.Options{OwnNamespaceOnly: true}, objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")},
@@ -195,17 +195,17 @@ func TestSelect(t *testing.T) {
 		},
 		"a decision is missing": {
 			mcu: upgrade("short"), objects: []client.Object{short, decision(short, 0, "", "eu1", "eu2")},
-			want: selection.Selection{Members: []selection.Member{member("eu1", 0), member("eu2", 0)}, Unstable: "any"},
+			want: selection.Selection{Members: []selection.SelectedCluster{member("eu1", 0), member("eu2", 0)}, Unstable: "any"},
 		},
 		"a decision too many": {
 			mcu: upgrade("us"), objects: []client.Object{us, decision(us, 0, "", "us1", "us2"), decision(us, 0, "", "eu1")},
-			want: selection.Selection{Members: []selection.Member{member("eu1", 0), member("us1", 0), member("us2", 0)}, Unstable: "any"},
+			want: selection.Selection{Members: []selection.SelectedCluster{member("eu1", 0), member("us1", 0), member("us2", 0)}, Unstable: "any"},
 		},
 		"decisions of an earlier Placement are ignored": {
 			mcu: upgrade("eu"), objects: append([]client.Object{decision(earlier, 0, "", "us1")}, euDecisions...), want: selection.Selection{Members: euMembers},
 		},
 		"decisions that users write": {
-			mcu: upgrade("us"), objects: []client.Object{us, byHand}, want: selection.Selection{Members: []selection.Member{member("us1", 0), member("us2", 0)}},
+			mcu: upgrade("us"), objects: []client.Object{us, byHand}, want: selection.Selection{Members: []selection.SelectedCluster{member("us1", 0), member("us2", 0)}},
 		},
 		"not scheduled yet": {mcu: upgrade("unscheduled"), objects: []client.Object{unscheduled}, want: selection.Selection{Unstable: "any"}},
 		"no cluster": {
@@ -271,7 +271,7 @@ func TestSelectUnitesPlacementsAndSelector(t *testing.T) {
 	own := selection.Placement(mcu)
 	own.UID, own.Status = "own", placement("", "", 2).Status
 	objects = append(objects, own, decision(own, 0, "", "us1", "eu1"))
-	want := selection.Selection{Members: []selection.Member{member("us1", 0), member("eu1", 1)}}
+	want := selection.Selection{Members: []selection.SelectedCluster{member("us1", 0), member("eu1", 1)}}
 	if diff := cmp.Diff(want, choose(t, mcu, selection.Options{}, objects...)); diff != "" {
 		t.Errorf("selection (-want +got):\n%s", diff)
 	}
@@ -404,7 +404,7 @@ func deleted(mcu *fleetv1beta1.ManagedClustersUpgrade) *fleetv1beta1.ManagedClus
 // BenchmarkCompute selects 3,500 clusters in 35 decisions and 10 groups.
 func BenchmarkCompute(b *testing.B) {
 	mcu := canaries(upgrade("all"), fleetv1beta1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"store-0000", "store-0001"}}}})
-	source := selection.Source{Namespace: home, Name: "all", Placement: placement(home, "all", 3500)}
+	source := selection.PlacementSource{Namespace: home, Name: "all", Placement: placement(home, "all", 3500)}
 	clusters := map[string]*clusterv1.ManagedCluster{}
 	for i := range 35 {
 		var members []string
@@ -416,7 +416,7 @@ func BenchmarkCompute(b *testing.B) {
 		source.Decisions = append(source.Decisions, *decision(source.Placement, i/4, "", members...))
 	}
 	for b.Loop() {
-		if s := selection.Compute(mcu, []selection.Source{source}, clusters, ""); len(s.Members) != 3500 || !s.Stable() {
+		if s := selection.Compute(mcu, []selection.PlacementSource{source}, clusters, ""); len(s.Members) != 3500 || !s.Stable() {
 			b.Fatal(len(s.Members), s.Unstable)
 		}
 	}
