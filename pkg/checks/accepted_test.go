@@ -41,7 +41,7 @@ func TestRunner_does_not_block_for_accepted_findings(t *testing.T) {
 			calls := 0
 			runner := checks.Runner{
 				Reader:  simulation.NewFakeClient(t, clusterVersion(), healthyOperator("dns"), pool("worker"), node("a", tc.changes...)),
-				Sources: &checks.Sources{AlertsDisabled: true}, Options: checks.Options{Checks: []string{"nodes"}},
+				Sources: &checks.Sources{AlertsDisabled: true}, Options: checks.GateOptions{Checks: []string{"nodes"}},
 				Accepted: func(context.Context) map[string]bool { calls++; return tc.accepted },
 			}
 			report := runner.Run(t.Context(), noon)

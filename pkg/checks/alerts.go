@@ -32,7 +32,7 @@ func alertsNotConfigured(required bool) Finding {
 	return f
 }
 
-func (o Options) blockingAlerts(alerts []clusterstate.Alert) []Finding {
+func (o GateOptions) blockingAlerts(alerts []clusterstate.Alert) []Finding {
 	var found []Finding
 	for i := range alerts {
 		if !o.counts(alerts[i]) {
@@ -48,7 +48,7 @@ func (o Options) blockingAlerts(alerts []clusterstate.Alert) []Finding {
 	return found
 }
 
-func (o Options) counts(alert clusterstate.Alert) bool {
+func (o GateOptions) counts(alert clusterstate.Alert) bool {
 	switch {
 	case !alert.ClosesGates(o.PendingAlerts) || text.MatchesAny(alert.Name, o.ExcludeAlerts):
 		return false

@@ -197,7 +197,7 @@ func TestRules_of_gates_read_what_they_need(t *testing.T) {
 	read := map[string]bool{}
 	for name, kinds := range want {
 		cached, live := recordingReader{r, map[string]bool{}}, recordingReader{r, map[string]bool{}}
-		options := checks.Options{PDBNamespaces: []string{"*"}, Queries: []string{"up"}, Checks: []string{name}}
+		options := checks.GateOptions{PDBNamespaces: []string{"*"}, Queries: []string{"up"}, Checks: []string{name}}
 		report := checks.Runner{Reader: cached, Live: live, Sources: sources(&prometheus{}), Options: options}.Run(t.Context(), noon)
 		if report.Err != nil {
 			t.Errorf("%s: %v", name, report.Err)
@@ -241,7 +241,7 @@ func TestFindings(t *testing.T) {
 		objects []client.Object
 		alerts  []clusterstate.Alert
 		samples map[string]bool
-		options checks.Options
+		options checks.GateOptions
 		want    string
 		fails   string
 	}{
@@ -254,7 +254,7 @@ func TestFindings(t *testing.T) {
 			objects: []client.Object{operator("dns")}, fails: "cluster operators do not report their state: dns (no conditions Available and Degraded)",
 		},
 		"an operator without Degraded that does not count": {
-			objects: []client.Object{operator("dns")}, options: checks.Options{ExcludeOperators: []string{"openshift-dns"}},
+			objects: []client.Object{operator("dns")}, options: checks.GateOptions{ExcludeOperators: []string{"openshift-dns"}},
 		},
 		"a cluster without pools": {
 			objects: []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "master"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "worker"}}},
@@ -285,7 +285,7 @@ func TestFindings(t *testing.T) {
 			objects: []client.Object{node("worker-1", cordonedOfMachine), machine(false)}, want: "nodes cordoned by hand: worker-1",
 		},
 		"a cordoned node that does not count": {
-			objects: []client.Object{node("gpu-1", cordonedOfMachine)}, options: checks.Options{ExcludeNodes: []string{"gpu-*"}},
+			objects: []client.Object{node("gpu-1", cordonedOfMachine)}, options: checks.GateOptions{ExcludeNodes: []string{"gpu-*"}},
 		},
 		"two budgets with the same selector": {
 			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("app=etcd"))},
@@ -322,7 +322,7 @@ func TestFindings(t *testing.T) {
 		},
 		"an exempt budget and another one that guard the same pods": {
 			objects: []client.Object{budget("a", selecting("app=etcd")), uncounted(budget("etcd-primary", selecting("app=etcd")))},
-			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			options: checks.GateOptions{ExcludePDBs: []string{"*/*-primary"}},
 			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/etcd-primary",
 		},
 		"exempt budgets and others in two namespaces": {
@@ -330,18 +330,18 @@ func TestFindings(t *testing.T) {
 				budget("a", selecting("app=etcd")), budget("a-primary", selecting("app=etcd")),
 				movedTo("openshift-kube", budget("b", selecting("app=etcd"))), movedTo("openshift-kube", budget("b-primary", selecting("app=etcd"))),
 			},
-			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			options: checks.GateOptions{ExcludePDBs: []string{"*/*-primary"}},
 			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/a-primary, openshift-kube/b and openshift-kube/b-primary",
 		},
 		"two exempt budgets that guard the same pods": {
 			objects: []client.Object{budget("a-primary", selecting("app=etcd")), budget("b-primary", selecting("app=etcd"))},
-			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			options: checks.GateOptions{ExcludePDBs: []string{"*/*-primary"}},
 		},
 		"two exempt budgets and another one that guard the same pods": {
 			objects: []client.Object{
 				uncounted(budget("a-primary", selecting("app=etcd"))), uncounted(budget("b-primary", selecting("tier=db"))), uncounted(budget("c", selecting("app=etcd"))), pod("etcd-0", both),
 			},
-			options: checks.Options{ExcludePDBs: []string{"*/*-primary"}},
+			options: checks.GateOptions{ExcludePDBs: []string{"*/*-primary"}},
 			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a-primary and openshift-etcd/c",
 		},
 		"a budget that allows none by design": {
@@ -350,29 +350,29 @@ func TestFindings(t *testing.T) {
 				b.Status.DisruptionsAllowed = 0
 				return b
 			}()},
-			options: checks.Options{ExcludePDBs: []string{"*/kubevirt-disruption-budget-*"}},
+			options: checks.GateOptions{ExcludePDBs: []string{"*/kubevirt-disruption-budget-*"}},
 		},
 		"a critical alert": {
 			alerts: []clusterstate.Alert{{Name: "etcdDown", Namespace: "openshift-etcd", Severity: "critical", Firing: true}}, want: "critical alerts firing: openshift-etcd/etcdDown",
 		},
 		"an alert without a namespace and without a name": {alerts: []clusterstate.Alert{{Severity: "critical", Firing: true}}, want: "critical alerts firing: an alert without a name"},
 		"an alert of an application": {
-			alerts: []clusterstate.Alert{{Name: "ShopDown", Namespace: "shop", Severity: "critical", Firing: true}}, options: checks.Options{AlertNamespaces: []string{"default", "kube-*", "openshift-*"}},
+			alerts: []clusterstate.Alert{{Name: "ShopDown", Namespace: "shop", Severity: "critical", Firing: true}}, options: checks.GateOptions{AlertNamespaces: []string{"default", "kube-*", "openshift-*"}},
 		},
 		"an alert without a namespace, while only the platform's count": {
-			alerts: []clusterstate.Alert{{Name: "Watchfire", Severity: "critical", Firing: true}}, options: checks.Options{AlertNamespaces: []string{"openshift-*"}}, want: "critical alerts firing: Watchfire",
+			alerts: []clusterstate.Alert{{Name: "Watchfire", Severity: "critical", Firing: true}}, options: checks.GateOptions{AlertNamespaces: []string{"openshift-*"}}, want: "critical alerts firing: Watchfire",
 		},
 		"alerts that are excluded by patterns": {
 			alerts:  []clusterstate.Alert{{Name: "ShopDown", Namespace: "shop-1", Severity: "critical", Firing: true}, {Name: "KubeletDown", Namespace: "kube-system", Severity: "critical", Firing: true}},
-			options: checks.Options{ExcludeNamespaces: []string{"shop-*"}, ExcludeAlerts: []string{"Kube*"}},
+			options: checks.GateOptions{ExcludeNamespaces: []string{"shop-*"}, ExcludeAlerts: []string{"Kube*"}},
 		},
 		"our own alert":                     {alerts: []clusterstate.Alert{{Name: "ManagedUpgradeStuck", Namespace: "openshift-x", Severity: "critical", Firing: true}}},
 		"a pending alert before an upgrade": {alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}},
 		"a pending alert after an upgrade": {
-			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}, options: checks.Options{PendingAlerts: true}, want: "critical alerts pending: etcdDown",
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical"}}, options: checks.GateOptions{PendingAlerts: true}, want: "critical alerts pending: etcdDown",
 		},
 		"a custom query with samples": {
-			samples: map[string]bool{"up == 0": true}, options: checks.Options{Queries: []string{"up == 0", "up == 2"}}, want: "custom queries with samples: up == 0",
+			samples: map[string]bool{"up == 0": true}, options: checks.GateOptions{Queries: []string{"up == 0", "up == 2"}}, want: "custom queries with samples: up == 0",
 		},
 		"a degraded pool and a paused one, while only paused ones count": {
 			objects: []client.Object{
@@ -381,20 +381,20 @@ func TestFindings(t *testing.T) {
 				}),
 				pool("night", func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }),
 			},
-			options: checks.Options{PausedPoolsOnly: true}, want: "machine config pools paused: night",
+			options: checks.GateOptions{PausedPoolsOnly: true}, want: "machine config pools paused: night",
 		},
 		"pools that UpgradeJobs have paused, for another upgrade": {
 			objects: pausedPools(), want: "machine config pools paused: day (by an upgrade that failed, since 2027-03-02T22:00:00Z), forged, night (by an upgrade, until 2027-03-02T22:00:00Z) and 1 more",
 		},
 		"pools that UpgradeJobs have paused, for an UpgradeJob": {
-			objects: pausedPools(), options: checks.Options{IgnoreDelayedPools: true},
+			objects: pausedPools(), options: checks.GateOptions{IgnoreDelayedPools: true},
 			want: "machine config pools paused: day (by an upgrade that failed, since 2027-03-02T22:00:00Z), forged, user",
 		},
 		"a check that is not run": {
-			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, options: checks.Options{Checks: allBut(checks.NameAlerts)},
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, options: checks.GateOptions{Checks: allBut(checks.NameAlerts)},
 		},
 		"only one check is run": {
-			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, objects: []client.Object{operator("dns")}, options: checks.Options{Checks: []string{"nodes"}},
+			alerts: []clusterstate.Alert{{Name: "etcdDown", Severity: "critical", Firing: true}}, objects: []client.Object{operator("dns")}, options: checks.GateOptions{Checks: []string{"nodes"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -423,7 +423,7 @@ func TestFindings(t *testing.T) {
 func TestAlerts_without_a_source(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
-		options := checks.Options{Checks: []string{checks.NameAlerts}, RequireAlerts: required}
+		options := checks.GateOptions{Checks: []string{checks.NameAlerts}, RequireAlerts: required}
 		report := checks.Runner{Sources: &checks.Sources{AlertsDisabled: true}, Options: options}.Run(t.Context(), noon)
 		message, notes := "", "alerts: not configured"
 		if required {
@@ -487,7 +487,7 @@ func TestRemedy_for_paused_pools(t *testing.T) {
 				s = nil
 			}
 			got := map[string]string{}
-			for _, f := range (checks.Runner{Reader: r, Live: r, Sources: s, Options: checks.Options{Checks: []string{checks.NamePools}}}).Run(t.Context(), noon).Findings {
+			for _, f := range (checks.Runner{Reader: r, Live: r, Sources: s, Options: checks.GateOptions{Checks: []string{checks.NamePools}}}).Run(t.Context(), noon).Findings {
 				got[f.Resources[0].Name] = f.Description + "; " + f.Remedy
 			}
 			want := map[string]string{
@@ -504,7 +504,7 @@ func TestRemedy_for_paused_pools(t *testing.T) {
 func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(healthyOperator("dns"))...)
-	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
+	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.GateOptions{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
 	if diff := cmp.Diff("exclusions that match no cluster operator: dsn", report.Notes()); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
@@ -520,7 +520,7 @@ func TestObjectsShareQueries(t *testing.T) {
 	p := &prometheus{alerts: []clusterstate.Alert{{Name: "A", Namespace: "shop", Severity: "critical", Firing: true}, {Name: "B", Namespace: "openshift-etcd", Severity: "critical", Firing: true}}}
 	shared := sources(p)
 	for namespace, want := range map[string]string{"shop": "critical alerts firing: shop/A", "openshift-*": "critical alerts firing: openshift-etcd/B", "*": "critical alerts firing: openshift-etcd/B, shop/A"} {
-		report := checks.Runner{Reader: r, Live: r, Sources: shared, Options: checks.Options{AlertNamespaces: []string{namespace}}}.Run(t.Context(), noon)
+		report := checks.Runner{Reader: r, Live: r, Sources: shared, Options: checks.GateOptions{AlertNamespaces: []string{namespace}}}.Run(t.Context(), noon)
 		if !strings.HasSuffix(report.Message(), want) {
 			t.Errorf("namespace %s: got %s", namespace, report.Message())
 		}
@@ -534,7 +534,7 @@ func TestObjectsShareQueries(t *testing.T) {
 func TestCustomQueriesThatFail(t *testing.T) {
 	t.Parallel()
 	r, p := simulation.NewFakeClient(t), &prometheus{err: errors.New("no complete response in time")}
-	options := checks.Options{Checks: []string{checks.NameQueries}, Queries: []string{"a", "b", "c", "d", "e"}}
+	options := checks.GateOptions{Checks: []string{checks.NameQueries}, Queries: []string{"a", "b", "c", "d", "e"}}
 	runner := checks.Runner{Reader: r, Live: r, Sources: sources(p), Options: options}
 	for range 2 {
 		report := runner.Run(t.Context(), noon)
@@ -554,7 +554,7 @@ func TestManyCustomQueries(t *testing.T) {
 	r, p, clk := simulation.NewFakeClient(t), &prometheus{}, testingclock.NewFakePassiveClock(noon)
 	shared := &checks.Sources{Prometheus: p, Clock: clk, Interval: time.Minute}
 	runWith := func(first, count int) checks.Report {
-		options := checks.Options{Checks: []string{checks.NameQueries}}
+		options := checks.GateOptions{Checks: []string{checks.NameQueries}}
 		for i := range count {
 			options.Queries = append(options.Queries, fmt.Sprintf("up == %d", first+i))
 		}
@@ -588,7 +588,7 @@ func TestConfirmation_gets_only_the_ClusterVersion(t *testing.T) {
 		}
 		return c.Get(ctx, key, object, opts...)
 	}})
-	runner := checks.Runner{Reader: live, Live: live, Sources: sources(&prometheus{}), Options: checks.Options{PDBNamespaces: []string{"*"}}}
+	runner := checks.Runner{Reader: live, Live: live, Sources: sources(&prometheus{}), Options: checks.GateOptions{PDBNamespaces: []string{"*"}}}
 	if report := runner.Run(t.Context(), noon); !report.Healthy() {
 		t.Errorf("got %+v", report)
 	}
@@ -628,7 +628,7 @@ func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	live := &countingLister{Reader: r}
 	shared := sources(&prometheus{})
 	for range 10 {
-		checks.Runner{Reader: r, Live: live, Sources: shared, Options: checks.Options{PDBNamespaces: []string{"*"}}}.Run(t.Context(), noon)
+		checks.Runner{Reader: r, Live: live, Sources: shared, Options: checks.GateOptions{PDBNamespaces: []string{"*"}}}.Run(t.Context(), noon)
 	}
 	if live.lists != 2 { // Machines and pods
 		t.Errorf("%d requests", live.lists)
@@ -654,7 +654,7 @@ func TestReasonsOfOperators(t *testing.T) {
 	degraded.Status.Conditions[1].Status, degraded.Status.Conditions[1].Reason = configv1.ConditionTrue, "QuorumLost"
 	r := simulation.NewFakeClient(t, healthyCluster(down, degraded)...)
 	got := map[string]string{}
-	for _, f := range (checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{Checks: []string{checks.NameOperators}}}).Run(t.Context(), noon).Findings {
+	for _, f := range (checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.GateOptions{Checks: []string{checks.NameOperators}}}).Run(t.Context(), noon).Findings {
 		got[f.Reason+" "+f.Resources[0].Name] = f.Description
 	}
 	if diff := cmp.Diff(map[string]string{"OperatorUnavailable dns": "NoPods", "OperatorDegraded etcd": "QuorumLost"}, got); diff != "" {

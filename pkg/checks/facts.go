@@ -76,7 +76,7 @@ type Facts struct {
 	MachineConfigImage string
 
 	// Options narrow the checks for one upgrade object. They are zero for an update status.
-	Options Options
+	Options GateOptions
 	// Target is the release of a plan. Plan holds facts that are known only for plans.
 	Target string
 	Plan   PlanFacts

@@ -168,7 +168,7 @@ func consult(t *testing.T, c *cluster) map[string]string {
 		sources.Prometheus, readers.Prometheus = source, source
 	}
 	report := checks.Runner{
-		Reader: reader, Live: reader, Sources: sources, Options: checks.Options{PDBNamespaces: []string{"*"}, RequireAlerts: c.requiresAlerts},
+		Reader: reader, Live: reader, Sources: sources, Options: checks.GateOptions{PDBNamespaces: []string{"*"}, RequireAlerts: c.requiresAlerts},
 	}.Run(t.Context(), now)
 	blocking := slices.DeleteFunc(slices.Clone(report.Findings), func(f checks.Finding) bool { return !f.Level.Blocks() })
 	answers[gate], answers[gateText], answers[notes] = describeAll(blocking, ""), report.Message(), report.Notes()

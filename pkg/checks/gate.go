@@ -50,7 +50,7 @@ type Runner struct {
 	// Reader reads from the cache, and Live from the API server.
 	Reader, Live client.Reader
 	Sources      *Sources
-	Options      Options
+	Options      GateOptions
 	// Accepted returns the UIDs (see Finding.PlanUID) of findings that an administrator has accepted for this
 	// update. Accepted findings are noted but do not block. It is called only if something blocks. If nil,
 	// nothing is accepted.

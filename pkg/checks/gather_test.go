@@ -410,7 +410,7 @@ func TestGather_reads_version_management(t *testing.T) {
 		}}},
 		"spec": map[string]any{"versionManagement": managed, "template": map[string]any{"spec": map[string]any{"version": "v4.20.5"}}},
 	}}
-	world := simulation.New(simulation.Options{})
+	world := simulation.New(simulation.WorldOptions{})
 	if err := world.Add(append(c.objects(), set)...); err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func TestObjects(t *testing.T) {
 			reads := 0
 			live := deployments(t, &reads, tc.err, deployment("api", 2), deployment("cart", 1))
 			sources := &checks.Sources{Conditions: celexpr.Evaluator{}, Clock: testingclock.NewFakePassiveClock(noon), Interval: time.Minute}
-			runner := checks.Runner{Reader: live, Live: live, Sources: sources, Options: checks.Options{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{tc.check}}}
+			runner := checks.Runner{Reader: live, Live: live, Sources: sources, Options: checks.GateOptions{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{tc.check}}}
 			report := runner.Run(t.Context(), noon)
 			unknown := ""
 			if report.Err != nil {
@@ -125,7 +125,7 @@ func TestObjects_are_read_once_an_interval(t *testing.T) {
 	live := deployments(t, &reads, nil, deployment("cart", 1))
 	runner := checks.Runner{
 		Reader: live, Live: live, Sources: &checks.Sources{Conditions: celexpr.Evaluator{}, Clock: clk, Interval: time.Minute},
-		Options: checks.Options{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{named("cart")}},
+		Options: checks.GateOptions{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{named("cart")}},
 	}
 	for range 10 * 60 / 2 {
 		if report := runner.Run(t.Context(), noon); report.Healthy() || report.RetryAfter <= 0 {
@@ -155,7 +155,7 @@ func TestObjects_ahead_of_time(t *testing.T) {
 	runner := checks.Runner{
 		Reader: live, Live: live, Ahead: true,
 		Sources: &checks.Sources{Conditions: celexpr.Evaluator{}, Clock: testingclock.NewFakePassiveClock(noon), Interval: time.Minute},
-		Options: checks.Options{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{named("cart")}},
+		Options: checks.GateOptions{Checks: []string{checks.NameObjects}, Objects: []checks.ObjectCheck{named("cart")}},
 	}
 	for range 3 {
 		if report := runner.Run(t.Context(), time.Time{}); !strings.HasPrefix(report.Message(), "objects whose condition is false: shop/cart") || report.RetryAfter != 0 {
@@ -184,7 +184,7 @@ func TestGate_renews_what_alone_keeps_it_shut(t *testing.T) {
 			live := deployments(t, &reads, nil, deployment("api", 2), deployment("cart", 1))
 			runner := checks.Runner{
 				Reader: live, Live: live, Sources: &checks.Sources{Conditions: celexpr.Evaluator{}, Prometheus: p, Clock: clk, Interval: time.Minute},
-				Options: checks.Options{Checks: []string{checks.NameObjects, checks.NameAlerts}, Objects: []checks.ObjectCheck{named(tc.object)}},
+				Options: checks.GateOptions{Checks: []string{checks.NameObjects, checks.NameAlerts}, Objects: []checks.ObjectCheck{named(tc.object)}},
 			}
 			for range 2 {
 				if report := runner.Run(t.Context(), noon); report.Err != nil {

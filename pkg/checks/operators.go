@@ -57,12 +57,12 @@ func missingConditions(names []string) string {
 
 const operatorPrefix = "openshift-"
 
-func (o Options) excludesOperator(name string) bool {
+func (o GateOptions) excludesOperator(name string) bool {
 	return text.MatchesAny(name, o.ExcludeOperators) || text.MatchesAny(operatorPrefix+name, o.ExcludeOperators)
 }
 
 // unusedOperatorPatterns reports patterns that match no ClusterOperator, for example because of a typo.
-func (o Options) unusedOperatorPatterns(operators []clusterstate.ClusterOperator) []Finding {
+func (o GateOptions) unusedOperatorPatterns(operators []clusterstate.ClusterOperator) []Finding {
 	var found []Finding
 	for _, pattern := range o.ExcludeOperators {
 		used := false

@@ -5,9 +5,9 @@ package checks
 
 import "time"
 
-// Options select and narrow the checks for one upgrade object. In all patterns, an asterisk matches any
-// characters. The zero Options run every check without exceptions.
-type Options struct {
+// GateOptions select and narrow the checks for one upgrade object. In all patterns, an asterisk matches any
+// characters. The zero GateOptions run every check without exceptions.
+type GateOptions struct {
 	// Checks lists the checks to run. If empty, all checks run.
 	Checks []string
 

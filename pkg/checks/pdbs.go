@@ -35,7 +35,7 @@ func findPDBs(in Facts, phase Phase) []Finding {
 }
 
 // exemptsPDB reports whether a budget is ignored by itself.
-func (o Options) exemptsPDB(pdb clusterstate.PDB) bool {
+func (o GateOptions) exemptsPDB(pdb clusterstate.PDB) bool {
 	return text.MatchesAny(pdb.Namespace+"/"+pdb.Name, o.ExcludePDBs)
 }
 

@@ -81,7 +81,7 @@ func TestPDBs_that_the_real_disruption_controller_leaves_behind(t *testing.T) {
 		if err := api.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}); !apierrors.IsInternalError(err) {
 			t.Errorf("namespace %s: the eviction was answered with %v", namespace, err)
 		}
-		options := checks.Options{Checks: []string{"pdbs"}, PDBNamespaces: []string{namespace}, ExcludePDBs: []string{"*/*-primary"}}
+		options := checks.GateOptions{Checks: []string{"pdbs"}, PDBNamespaces: []string{namespace}, ExcludePDBs: []string{"*/*-primary"}}
 		report := checks.Runner{Reader: api, Live: api, Sources: sources(&prometheus{}), Options: options}.Run(ctx, time.Now())
 		want := "PodDisruptionBudgets that guard the same pods: " + namespace + "/shop and " + namespace + "/shop-primary"
 		if slices.Contains(left, namespace+"/shop") { // the disruption controller has updated the other budget

@@ -35,7 +35,7 @@ func (f Facts) crossesMinor() bool {
 
 // Readiness returns findings about the risks of updating the cluster to the target. It is pure.
 func Readiness(facts Facts, target string) []Finding {
-	facts.Target, facts.Options = target, Options{IgnoreDelayedPools: true}
+	facts.Target, facts.Options = target, GateOptions{IgnoreDelayedPools: true}
 	var found []Finding
 	var unreadable []Source
 	for _, rule := range rulesOf(Plan) {

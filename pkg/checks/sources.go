@@ -33,7 +33,7 @@ type Prometheus interface {
 //   - A gate opens only on a result that is at most a few seconds old. If nothing else blocks, the query
 //     is sent immediately, at most twice in a row, and later queries are delayed to make up for it.
 type Sources struct {
-	// AlertsDisabled is set if alerts are not queried. This blocks only with Options.RequireAlerts.
+	// AlertsDisabled is set if alerts are not queried. This blocks only with GateOptions.RequireAlerts.
 	AlertsDisabled bool
 	// Prometheus is the source of alerts. If it is nil, no source is known, and gates stay closed.
 	Prometheus Prometheus

@@ -86,7 +86,7 @@ func newHub(o Options, log logr.Logger, clk clock.Clock) (*hub, error) {
 		return nil, fmt.Errorf("registering the metrics of fleets: %w", err)
 	}
 	h.upgrades = &managedclustersupgrade.Reconciler{
-		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces, LocalCluster: o.LocalCluster}, Image: o.Image, Metrics: fleets, Webhook: h.webhook,
+		Clock: clk, Selection: selection.SelectOptions{OwnNamespaceOnly: !o.AllowPlacementNamespaces, LocalCluster: o.LocalCluster}, Image: o.Image, Metrics: fleets, Webhook: h.webhook,
 	}
 	h.runs = &clusterupgraderun.Reconciler{
 		Clock: clk, Namespace: o.Namespace, Image: o.Image, ReplicaSets: o.ReplicaSets, OnEventFailure: fleets.IncEventFailures,

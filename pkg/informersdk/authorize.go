@@ -57,7 +57,7 @@ type decision struct {
 	expires time.Time
 }
 
-// Authorize returns nil if a token authorizes a request (see Options).
+// Authorize returns nil if a token authorizes a request (see HandlerOptions).
 func (t *TokenReview) Authorize(ctx context.Context, token string) error {
 	key := sha256.Sum256([]byte(token))
 	now := t.now()

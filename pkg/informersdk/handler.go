@@ -32,8 +32,8 @@ const (
 	defaultMaxConcurrent = 4
 )
 
-// Options configure a handler.
-type Options struct {
+// HandlerOptions configure a handler.
+type HandlerOptions struct {
 	// UpdateInsights finds insights about the update in progress. It may be nil.
 	UpdateInsights Find
 	// PlanInsights finds problems that an update would encounter if it were started. It may be nil.
@@ -63,7 +63,7 @@ type handler struct {
 
 // NewHandler returns the handler of an informer. It serves the paths of the protocol with GET and
 // POST, and HealthPath.
-func NewHandler(o Options) (http.Handler, error) {
+func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.UpdateInsights == nil && o.PlanInsights == nil {
 		return nil, errors.New("setting up the informer: set UpdateInsights, PlanInsights, or both")
 	}

@@ -38,9 +38,9 @@ func authorize(_ context.Context, token string) error {
 }
 
 // newHandler returns a handler. change may modify its options.
-func newHandler(t *testing.T, find informersdk.Find, change func(*informersdk.Options)) http.Handler {
+func newHandler(t *testing.T, find informersdk.Find, change func(*informersdk.HandlerOptions)) http.Handler {
 	t.Helper()
-	options := informersdk.Options{UpdateInsights: find, PlanInsights: find, Authorize: authorize, Clock: clocktesting.NewFakePassiveClock(start)}
+	options := informersdk.HandlerOptions{UpdateInsights: find, PlanInsights: find, Authorize: authorize, Clock: clocktesting.NewFakePassiveClock(start)}
 	if change != nil {
 		change(&options)
 	}
@@ -117,12 +117,12 @@ func TestHandlerStatusCodes(t *testing.T) {
 func TestHandlerListsWhatIsImplemented(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*informersdk.Options)
+		change func(*informersdk.HandlerOptions)
 		want   []string
 	}{
 		"both":   {nil, []string{"status", "plan"}},
-		"status": {func(o *informersdk.Options) { o.PlanInsights = nil }, []string{"status"}},
-		"plan":   {func(o *informersdk.Options) { o.UpdateInsights = nil }, []string{"plan"}},
+		"status": {func(o *informersdk.HandlerOptions) { o.PlanInsights = nil }, []string{"status"}},
+		"plan":   {func(o *informersdk.HandlerOptions) { o.UpdateInsights = nil }, []string{"plan"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestHandlerListsWhatIsImplemented(t *testing.T) {
 
 func TestHandlerNeedsFunctionsAndAuthorization(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]informersdk.Options{
+	for name, options := range map[string]informersdk.HandlerOptions{
 		"no function":      {Authorize: authorize},
 		"no authorization": {UpdateInsights: noInsights},
 	} {
@@ -316,7 +316,7 @@ func TestHandlerBoundsFunctionsThatHang(t *testing.T) {
 		called <- struct{}{}
 		<-hang
 		return nil, nil
-	}, func(o *informersdk.Options) { o.Timeout, o.MaxConcurrent = 20*time.Millisecond, 1 })
+	}, func(o *informersdk.HandlerOptions) { o.Timeout, o.MaxConcurrent = 20*time.Millisecond, 1 })
 	var response hooksv1alpha.UpdateInsightsResponse
 	decode(t, ask(t, handler, "GET", hooksv1alpha.UpdateInsightsPath, "valid", ""), &response)
 	if response.Status.Response != hooksv1alpha.ResponseFailure || !strings.Contains(response.Status.Message, "20ms") {
@@ -350,7 +350,7 @@ func FuzzHandlerDecodesRequests(f *testing.F) {
 	for _, seed := range []string{"", "{}", "[]", statusRequest, planRequest, strings.Repeat("[", 1000)} {
 		f.Add(seed)
 	}
-	handler, err := informersdk.NewHandler(informersdk.Options{UpdateInsights: noInsights, Authorize: authorize})
+	handler, err := informersdk.NewHandler(informersdk.HandlerOptions{UpdateInsights: noInsights, Authorize: authorize})
 	if err != nil {
 		f.Fatal(err)
 	}

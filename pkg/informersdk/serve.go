@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("creating a client: %w", err)
 	}
 	review := &TokenReview{Reviews: reviews.TokenReviews(), Audience: hooksv1alpha.Audience(c.Namespace, c.Service), Users: c.Users}
-	handler, err := NewHandler(Options{UpdateInsights: c.UpdateInsights, PlanInsights: c.PlanInsights, Authorize: review.Authorize, Log: c.Log})
+	handler, err := NewHandler(HandlerOptions{UpdateInsights: c.UpdateInsights, PlanInsights: c.PlanInsights, Authorize: review.Authorize, Log: c.Log})
 	if err != nil {
 		return err
 	}

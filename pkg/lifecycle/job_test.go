@@ -263,7 +263,7 @@ func newJobWorld(t *testing.T) *jobWorld {
 	for _, folder := range []string{"../../deploy/crds", "../../deploy/crds/scheduled-maintenance"} {
 		definitions = append(definitions, simulation.DefinitionsIn(t, folder)...)
 	}
-	w := &jobWorld{Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions}), forgot: webhook{}}
+	w := &jobWorld{Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: definitions}), forgot: webhook{}}
 	w.cluster = &fakeCluster{t: t, now: w.Now, hooks: map[string]int{}, outcomes: map[string][]engine.Outcome{}}
 	w.Run(w.controllers)
 	return w

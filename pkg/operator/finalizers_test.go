@@ -28,7 +28,7 @@ func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := simulation.New(simulation.Options{Definitions: definitions})
+	w := simulation.New(simulation.WorldOptions{Definitions: definitions})
 	cluster, err := openshift.New(w, openshiftsim.Spec{})
 	if err != nil {
 		t.Fatal(err)

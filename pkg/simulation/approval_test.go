@@ -56,7 +56,7 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			world := simulation.New(simulation.Options{})
+			world := simulation.New(simulation.WorldOptions{})
 			cluster, err := openshift.NewScript(world, "4.4.5", "fast-4.4", "4.4.6")
 			if err != nil {
 				t.Fatal(err)

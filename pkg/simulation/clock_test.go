@@ -16,7 +16,7 @@ import (
 // All timeouts of the engine are in virtual time, no matter how fast the machine is.
 func TestTimeoutsOfTheEngineAreVirtual(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	ended := map[string]error{}
 	observe := func(name string) func(context.Context) {
 		return func(ctx context.Context) {

@@ -83,7 +83,7 @@ func operator() *simulation.Program {
 // 12:30, and the step checks every five minutes. The operator crashes after its tenth write and
 // restarts a minute later.
 func Example() {
-	world := simulation.New(simulation.Options{})
+	world := simulation.New(simulation.WorldOptions{})
 	cluster, err := openshift.NewScript(world, "4.4.5", "fast-4.4", "4.4.6")
 	if err != nil {
 		fmt.Println(err)

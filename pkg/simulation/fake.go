@@ -15,7 +15,7 @@ import (
 // code that needs neither time nor controllers. Nothing is validated.
 func NewFakeClient(tb testing.TB, objects ...client.Object) client.WithWatch {
 	tb.Helper()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	if err := w.Add(objects...); err != nil {
 		tb.Fatal(err)
 	}

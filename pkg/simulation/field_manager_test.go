@@ -31,7 +31,7 @@ func ownersOf(version *configv1.ClusterVersion) []string {
 // TestFieldManagers checks that a field is owned by the client that last changed it.
 func TestFieldManagers(t *testing.T) {
 	t.Parallel()
-	w := simulation.New(simulation.Options{})
+	w := simulation.New(simulation.WorldOptions{})
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{Channel: "stable-4.4"}}
 	if err := w.Client("installer").Create(t.Context(), version); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ type Harness struct {
 }
 
 // NewHarness returns a harness whose program has not started.
-func NewHarness(tb testing.TB, options Options) *Harness {
+func NewHarness(tb testing.TB, options WorldOptions) *Harness {
 	tb.Helper()
 	h := &Harness{World: New(options), TB: tb, Describe: Request.String}
 	h.User = h.Client("test")

@@ -29,11 +29,11 @@ import (
 // Start is the default initial virtual time of a World. It is not a whole second.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// maxBurst is the default of Options.MaxBurst.
+// maxBurst is the default of WorldOptions.MaxBurst.
 const maxBurst = 2000
 
-// Options configure a World.
-type Options struct {
+// WorldOptions configure a World.
+type WorldOptions struct {
 	// Scheme contains all kinds of the world. It defaults to NewScheme. A world may add kinds, so
 	// parallel worlds must not share a scheme.
 	Scheme *runtime.Scheme
@@ -52,7 +52,7 @@ type Options struct {
 // World consists of an API server, the processes that use it, and virtual time. It must be used by
 // a single goroutine. Things only happen in Run, RunFor, and RunUntil, and through its clients.
 type World struct {
-	options     Options
+	options     WorldOptions
 	now         time.Time
 	api         client.WithWatch // the fake client
 	scheme      *runtime.Scheme
@@ -97,7 +97,7 @@ var relaxCollector = sync.OnceFunc(func() {
 })
 
 // New returns a world without objects or processes.
-func New(options Options) *World {
+func New(options WorldOptions) *World {
 	relaxCollector()
 	mapper := defaultMapper
 	if options.Scheme == nil {

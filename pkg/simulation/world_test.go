@@ -78,7 +78,7 @@ func count(t *testing.T, w *World) string {
 
 func TestServerStampsVirtualTimesAndGenerations(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	c := w.Client("test")
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "budget", Finalizers: []string{"test/stay"}}}
 	pdb.Status.DisruptionsAllowed = 7
@@ -149,7 +149,7 @@ func TestServerValidatesByTheDefinition(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(Options{Definitions: definitions})
+			w := New(WorldOptions{Definitions: definitions})
 			c, cfg := w.Client("test"), valid()
 			var errs []error
 			if test.create != nil {
@@ -194,7 +194,7 @@ func TestProgramSurvivesEachFaultOfEachWrite(t *testing.T) {
 		for write := 1; write <= 3; write++ {
 			t.Run(fmt.Sprintf("%s at write %d", name, write), func(t *testing.T) {
 				t.Parallel()
-				w := New(Options{})
+				w := New(WorldOptions{})
 				var lives []*counter
 				program := counting(3, &lives)
 				program.Plan = func(r Request) Fault {
@@ -234,7 +234,7 @@ func TestProgramSurvivesEachFaultOfEachWrite(t *testing.T) {
 func TestStalledLeaderWritesAfterItsSuccessor(t *testing.T) {
 	t.Parallel()
 	var log []string
-	w := New(Options{Log: func(line string) { log = append(log, line) }})
+	w := New(WorldOptions{Log: func(line string) { log = append(log, line) }})
 	var lives []*counter
 	program := counting(1, &lives)
 	program.Plan = Fault{Outcome: Stall, For: time.Minute}.If(func(r Request) bool { return r.Write == 1 })
@@ -261,7 +261,7 @@ func TestOneHistoryHasOneLog(t *testing.T) {
 	t.Parallel()
 	run := func() string {
 		var log []string
-		w := New(Options{Log: func(line string) { log = append(log, line) }})
+		w := New(WorldOptions{Log: func(line string) { log = append(log, line) }})
 		var lives []*counter
 		for i := range 5 {
 			object := configMap()
@@ -285,7 +285,7 @@ func TestOneHistoryHasOneLog(t *testing.T) {
 
 func TestReadOfAnUndeclaredKindFails(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	var got error
 	program := &Program{Name: "reader", Controllers: func(env Env) ([]manager.Controller, error) {
 		return []manager.Controller{{
@@ -312,7 +312,7 @@ func TestReadOfAnUndeclaredKindFails(t *testing.T) {
 
 func TestEvictionRespectsTheBudget(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	c := w.Client("test")
 	if _, err := w.Start(KubeControllerManager()); err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func TestEvictionRespectsTheBudget(t *testing.T) {
 // TestEvictionRefusesStaleBudgets evicts in the moment after a budget was relaxed.
 func TestEvictionRefusesStaleBudgets(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	c := w.Client("test")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Spec: corev1.PodSpec{NodeName: "a"},
@@ -381,7 +381,7 @@ func TestEvictionRefusesStaleBudgets(t *testing.T) {
 // Deadlines must not depend on how fast the machine is.
 func TestTimeoutsAreVirtual(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	ctx, cancel := w.Clock().WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	if _, ok := ctx.Deadline(); ok || ctx.Err() != nil {

@@ -73,7 +73,7 @@ func TestWritesReachTheirPartOfTheObject(t *testing.T) {
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(Options{})
+			w := New(WorldOptions{})
 			if err := w.Add(storedNode()); err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestWriteOfAnOldStateConflicts(t *testing.T) {
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(Options{})
+			w := New(WorldOptions{})
 			if err := w.Add(storedNode()); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestLastFinalizerKeepsADeletedObject(t *testing.T) {
 	for _, how := range []string{"update", "patch"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			w := New(Options{})
+			w := New(WorldOptions{})
 			c, node := w.Client("test"), storedNode()
 			node.Finalizers = []string{"test/one", "test/two"}
 			if err := c.Create(t.Context(), node); err != nil {
@@ -183,7 +183,7 @@ func TestLastFinalizerKeepsADeletedObject(t *testing.T) {
 
 func TestPodWithoutFinalizersStaysForItsGracePeriod(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	w.EnableKubelets(func(*corev1.Pod) time.Duration { return 10 * time.Second })
 	c := w.Client("test")
 	pod := &corev1.Pod{
@@ -212,7 +212,7 @@ func TestPodWithoutFinalizersStaysForItsGracePeriod(t *testing.T) {
 
 func TestDeletedObjectAcceptsNoFinalizer(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	c, node := w.Client("test"), storedNode()
 	node.Finalizers = []string{"test/one", "test/two"}
 	if err := c.Create(t.Context(), node); err != nil {
@@ -242,7 +242,7 @@ func TestCreationAnswersWithTheStoredState(t *testing.T) {
 	for _, obj := range []client.Object{u, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "typed"}}} {
 		t.Run(obj.GetName(), func(t *testing.T) {
 			t.Parallel()
-			c := New(Options{}).Client("test")
+			c := New(WorldOptions{}).Client("test")
 			if err := c.Create(t.Context(), obj); err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +256,7 @@ func TestCreationAnswersWithTheStoredState(t *testing.T) {
 
 func TestSetReplacesSpecAndStatus(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	if err := w.Set(storedNode()); !strings.Contains(errText(err), "not found") {
 		t.Errorf("setting an object that is absent: %v", err)
 	}
@@ -288,7 +288,7 @@ func errText(err error) string {
 // minute.
 func TestJumpKeepsTheDistanceOfWhatIsDue(t *testing.T) {
 	t.Parallel()
-	w := New(Options{})
+	w := New(WorldOptions{})
 	var lives []*counter
 	if err := w.Client("test").Create(t.Context(), configMap()); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestJumpKeepsTheDistanceOfWhatIsDue(t *testing.T) {
 // TestMaxBurstEndsABusyLoop enqueues a request while it is being reconciled.
 func TestMaxBurstEndsABusyLoop(t *testing.T) {
 	t.Parallel()
-	w := New(Options{MaxBurst: 10})
+	w := New(WorldOptions{MaxBurst: 10})
 	reconciles := 0
 	var process *Process
 	program := &Program{Name: "busy", Controllers: func(Env) ([]manager.Controller, error) {

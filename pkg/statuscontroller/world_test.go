@@ -30,7 +30,7 @@ type world struct {
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	definitions := simulation.DefinitionsIn(tb, "../../deploy/update-status/crds")
-	w := &world{Harness: simulation.NewHarness(tb, simulation.Options{MaxBurst: 500, Definitions: definitions})}
+	w := &world{Harness: simulation.NewHarness(tb, simulation.WorldOptions{MaxBurst: 500, Definitions: definitions})}
 	var err error
 	w.script, err = openshift.NewScript(w.World, "4.4.5", "fast-4.4", "4.4.6")
 	w.Must(err)

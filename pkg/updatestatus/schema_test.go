@@ -44,7 +44,7 @@ func TestCompute_IsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := simulation.New(simulation.Options{Definitions: definitions})
+	world := simulation.New(simulation.WorldOptions{Definitions: definitions})
 	api := world.Client("test")
 	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
 	if err := api.Create(t.Context(), object); err != nil {

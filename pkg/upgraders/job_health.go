@@ -16,7 +16,7 @@ import (
 // because the upgrade could not complete. The settings of the operator narrow no check, and the alerts of every
 // namespace count.
 func (t Deps) jobHealthChecks(h maintenancev1beta1.HealthChecks) checks.Runner {
-	options := checks.Options{
+	options := checks.GateOptions{
 		Checks:          []string{checks.NamePools},
 		PausedPoolsOnly: true, IgnoreDelayedPools: true,
 		ExcludeOperators: h.ExcludeOperators, ExcludeNamespaces: h.ExcludeNamespaces,

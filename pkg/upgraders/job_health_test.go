@@ -21,9 +21,9 @@ func TestJobHealthChecks(t *testing.T) {
 	deps.Config.Alerts.IgnoreAlerts, deps.Config.Alerts.IgnoreNamespaces = []string{"*"}, []string{"*"}
 	for name, tc := range map[string]struct {
 		checks maintenancev1beta1.HealthChecks
-		want   checks.Options
+		want   checks.GateOptions
 	}{
-		"without any key": {want: checks.Options{
+		"without any key": {want: checks.GateOptions{
 			Checks: []string{"pools", "alerts", "operators"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 30 * time.Minute,
 		}},
 		"with every key": {
@@ -33,7 +33,7 @@ func TestJobHealthChecks(t *testing.T) {
 				ExcludeNamespaces: []string{"openshift-console"}, ExcludeOperators: []string{"openshift-monitoring"},
 				CustomQueries: []maintenancev1beta1.CustomQuery{{Query: "up != 1"}},
 			},
-			want: checks.Options{
+			want: checks.GateOptions{
 				Checks: []string{"pools", "alerts", "operators", "queries"}, RequireAlerts: true, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 90 * time.Minute,
 				ExcludeAlerts: []string{"KubePodCrashLooping"}, ExcludeNamespaces: []string{"openshift-console"},
 				ExcludeOperators: []string{"openshift-monitoring"}, Queries: []string{"up != 1"},
@@ -41,7 +41,7 @@ func TestJobHealthChecks(t *testing.T) {
 		},
 		"with all switches off": {
 			checks: maintenancev1beta1.HealthChecks{CheckCriticalAlerts: new(false), CheckDegradedOperators: new(false)},
-			want:   checks.Options{Checks: []string{"pools"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 30 * time.Minute},
+			want:   checks.GateOptions{Checks: []string{"pools"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 30 * time.Minute},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

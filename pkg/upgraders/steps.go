@@ -131,7 +131,7 @@ func (s StepSet) healthChecks() checks.Runner {
 	for i := range health.Objects {
 		objects = append(objects, checks.ObjectCheck(health.Objects[i]))
 	}
-	return checks.Runner{Reader: s.Client, Live: s.Live, Sources: s.Sources, Options: checks.Options{
+	return checks.Runner{Reader: s.Client, Live: s.Live, Sources: s.Sources, Options: checks.GateOptions{
 		Objects:            objects,
 		IgnoreDelayedPools: len(s.delays) > 0,
 		AlertNamespaces:    alerts.Namespaces, ExcludeNamespaces: alerts.IgnoreNamespaces, ExcludeAlerts: alerts.IgnoreAlerts,

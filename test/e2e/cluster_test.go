@@ -225,7 +225,7 @@ func runScenario(t *testing.T, story *scenario.Scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	world, err := binary.New(ctx, story, binary.Options{Dir: stateFolder(t), Repository: repository})
+	world, err := binary.New(ctx, story, binary.WorldOptions{Dir: stateFolder(t), Repository: repository})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func runScenario(t *testing.T, story *scenario.Scenario) {
 		}
 	})
 	describeOnFailure(t, world.Cluster)
-	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: t.Output()})
+	running, err := scenario.Start(ctx, story, world, scenario.RunOptions{Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

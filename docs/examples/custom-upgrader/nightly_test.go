@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions})}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: definitions})}
 	cluster, err := openshift.New(w.World, openshiftsim.Spec{Pools: []machineconfig.Pool{{Name: "night", Nodes: 1}}})
 	w.Must(err)
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}

@@ -42,7 +42,7 @@ type Simulated struct {
 // NewSimulated returns a simulated cluster without the Update Status Controller.
 func NewSimulated(t *testing.T, spec openshiftsim.Spec) Simulated {
 	t.Helper()
-	w := simulation.New(simulation.Options{})
+	w := simulation.New(simulation.WorldOptions{})
 	for _, resource := range []schema.GroupResource{
 		{Group: updatev1beta1.GroupVersion.Group, Resource: "updatestatuses"}, {Group: "hypershift.openshift.io", Resource: "nodepools"},
 	} {

@@ -139,7 +139,7 @@ func hubProgram(t *testing.T) (*session.Session, *session.Cluster, func() string
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := simulation.New(simulation.Options{Definitions: definitions})
+	w := simulation.New(simulation.WorldOptions{Definitions: definitions})
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	clock := clocktesting.NewFakeClock(clitest.Now)
 	p := session.New(session.Environment{Program: "/usr/bin/oc-update", Clock: clock, Streams: streams, Terminal: &screen.Terminal{}})

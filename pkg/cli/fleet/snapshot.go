@@ -77,7 +77,7 @@ func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fle
 	if fleet.Clusters, err = admission.ReadClusters(ctx, reader); err != nil {
 		return err
 	}
-	options := selection.Options{Now: s.Now, OwnNamespaceOnly: s.reason(fleetv1beta1.ConditionSelected) == fleetv1beta1.ReasonPlacementNotAllowed}
+	options := selection.SelectOptions{Now: s.Now, OwnNamespaceOnly: s.reason(fleetv1beta1.ConditionSelected) == fleetv1beta1.ReasonPlacementNotAllowed}
 	if fleet.Selection, err = selection.Select(ctx, reader, s.Upgrade, fleet.Clusters, options); err != nil {
 		return fmt.Errorf("selecting the clusters: %w", err)
 	}

@@ -157,7 +157,7 @@ func watchScenario(tb testing.TB, name string, counted *counters) bool {
 	}
 	defer world.Stop()
 	watched := &watchedWorld{World: world, watcher: watcher{t: tb, counted: counted, reader: world.Cluster.Client}}
-	run, err := scenario.Start(tb.Context(), story, watched, scenario.Options{})
+	run, err := scenario.Start(tb.Context(), story, watched, scenario.RunOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}

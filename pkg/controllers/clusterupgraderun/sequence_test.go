@@ -58,7 +58,7 @@ type fleet struct {
 func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
 	tb.Helper()
 	f := &fleet{
-		Harness: simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}), spokes: map[string]*spoke.Cluster{},
+		Harness: simulation.NewHarness(tb, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}), spokes: map[string]*spoke.Cluster{},
 		jobs: map[string]string{}, stuck: map[string]bool{}, silent: map[string]bool{}, pending: map[string]bool{},
 	}
 	f.Program.Name, f.Program.OnCrash, f.Program.Controllers = "hub", nil, f.controllers

@@ -64,7 +64,7 @@ type world struct {
 func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {
 	tb.Helper()
 	w := &world{
-		Harness: simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}),
+		Harness: simulation.NewHarness(tb, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}),
 		takes:   40 * time.Minute, seen: map[string]int{},
 	}
 	w.spoke = spoke.New(cluster, installed, w.Now())

@@ -31,7 +31,7 @@ type world struct {
 // newWorld returns a world with a running controller.
 func newWorld(t *testing.T, namespaces ...string) *world {
 	t.Helper()
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{}), registry: prometheus.NewPedanticRegistry()}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{}), registry: prometheus.NewPedanticRegistry()}
 	counted, err := metrics.NewClusterVersions(w.registry)
 	w.Must(err)
 	if len(namespaces) == 0 {

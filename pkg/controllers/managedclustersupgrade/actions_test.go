@@ -50,7 +50,7 @@ func (w *world) addCluster(name string) {
 }
 
 // selectClusters selects the clusters with the label selected, in groups by the label group.
-func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ map[string]*clusterv1.ManagedCluster, _ selection.Options) (selection.Selection, error) {
+func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ map[string]*clusterv1.ManagedCluster, _ selection.SelectOptions) (selection.Selection, error) {
 	var list clusterv1.ManagedClusterList
 	if err := cache.List(ctx, &list); err != nil {
 		return selection.Selection{}, err

@@ -46,16 +46,16 @@ const (
 )
 
 type selector func(
-	context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, map[string]*clusterv1.ManagedCluster, selection.Options,
+	context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, map[string]*clusterv1.ManagedCluster, selection.SelectOptions,
 ) (selection.Selection, error)
 
 // Reconciler reconciles ManagedClustersUpgrades.
 type Reconciler struct {
 	Clock     clock.PassiveClock
-	Selection selection.Options     // of Placements
-	Image     string                // of the Jobs that approve operators; if it is empty, no cluster begins an upgrade of operators
-	Metrics   *metrics.Fleets       // nil if nothing is exported
-	Webhook   notify.AsyncPublisher // gets the Events as well; may be nil
+	Selection selection.SelectOptions // of Placements
+	Image     string                  // of the Jobs that approve operators; if it is empty, no cluster begins an upgrade of operators
+	Metrics   *metrics.Fleets         // nil if nothing is exported
+	Webhook   notify.AsyncPublisher   // gets the Events as well; may be nil
 
 	events        *notify.Events
 	selectMembers selector

@@ -56,7 +56,7 @@ type world struct {
 func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {
 	tb.Helper()
 	w := &world{
-		Harness:  simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}),
+		Harness:  simulation.NewHarness(tb, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/hub/crds")}),
 		cleaning: map[string]bool{}, fails: map[string]int{}, slow: map[string]bool{}, admissions: map[string]int{},
 	}
 	for i := range clusters {

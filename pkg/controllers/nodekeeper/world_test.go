@@ -45,7 +45,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{
-		Harness: simulation.NewHarness(t, simulation.Options{Start: noon}), kubelets: map[types.UID]time.Duration{},
+		Harness: simulation.NewHarness(t, simulation.WorldOptions{Start: noon}), kubelets: map[types.UID]time.Duration{},
 		config:   config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},
 		attempts: []Attempt{upgrading()},
 	}

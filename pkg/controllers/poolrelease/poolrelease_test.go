@@ -45,7 +45,7 @@ type world struct {
 
 func newWorld(t *testing.T, mark string, outdated bool) *world {
 	t.Helper()
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 50})}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{MaxBurst: 50})}
 	w.User = w.Client("user")
 	_, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4")
 	w.Must(err)

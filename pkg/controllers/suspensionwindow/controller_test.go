@@ -31,7 +31,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{simulation.NewHarness(t, simulation.Options{Definitions: simulation.DefinitionsIn(t, "../../../deploy/crds"), MaxBurst: 1000})}
+	w := &world{simulation.NewHarness(t, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(t, "../../../deploy/crds"), MaxBurst: 1000})}
 	w.Run(func(env simulation.Env) ([]manager.Controller, error) {
 		r := &Reconciler{Clock: env.Clock, Events: &notify.Events{Client: env.Client, Clock: env.Clock}}
 		return []manager.Controller{r.Controller()}, nil

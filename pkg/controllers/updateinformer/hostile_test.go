@@ -131,7 +131,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	requested := 0
-	world := simulation.New(simulation.Options{})
+	world := simulation.New(simulation.WorldOptions{})
 	account := types.NamespacedName{Namespace: "managed-upgrade-operator", Name: "update-status-controller"}
 	must(t, world.Add(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}))
 	tokens := &updateinformer.Tokens{Clock: w.clock, ServiceAccount: account, Client: world.FaultyClient("test", func(simulation.Request) simulation.Fault {

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, definitions ...*simulation.Definition) *world {
 	if definitions == nil {
 		definitions = simulation.DefinitionsIn(t, definitionsFolder)
 	}
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{MaxBurst: 300, Definitions: definitions}), changes: map[string]bool{}}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{MaxBurst: 300, Definitions: definitions}), changes: map[string]bool{}}
 	w.User = w.Client("user")
 	w.Program.Name, w.Program.OnCrash = "usc", func() { w.After(time.Minute, w.Begin) }
 	w.Must(w.Add(cluster()...))

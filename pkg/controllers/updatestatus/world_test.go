@@ -52,7 +52,7 @@ func newWorld(tb testing.TB, definitions ...*simulation.Definition) *world {
 		definitions = simulation.DefinitionsIn(tb, definitionsFolder)
 	}
 	w := &world{
-		Harness: simulation.NewHarness(tb, simulation.Options{MaxBurst: 500, Definitions: definitions}),
+		Harness: simulation.NewHarness(tb, simulation.WorldOptions{MaxBurst: 500, Definitions: definitions}),
 		changed: make(chan event.GenericEvent, 1), changes: map[string]bool{},
 	}
 	var err error

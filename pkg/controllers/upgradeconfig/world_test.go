@@ -56,7 +56,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 // newWorldWith returns a world whose API server validates objects by the definitions.
 func newWorldWith(t *testing.T, definitions []*simulation.Definition, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions, MaxBurst: 60})}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: definitions, MaxBurst: 60})}
 	var err error
 	if w.cluster, err = openshift.NewScript(w.World, installed, channel, desired, "4.4.7", "4.5.1"); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	if w.alerts == nil {
 		w.config.Alerts.URL = ""
 	}
-	w.Harness = simulation.NewHarness(tb, simulation.Options{MaxBurst: w.maxBurst, Definitions: w.definitions})
+	w.Harness = simulation.NewHarness(tb, simulation.WorldOptions{MaxBurst: w.maxBurst, Definitions: w.definitions})
 	w.Writes = w.plan
 	for _, name := range []string{namespace, "default"} {
 		w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})

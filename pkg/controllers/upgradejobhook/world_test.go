@@ -53,7 +53,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		Harness: simulation.NewHarness(t, simulation.Options{Definitions: definitions}), created: map[string]int{},
+		Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: definitions}), created: map[string]int{},
 		config: config.Default().Hooks, changed: make(chan event.GenericEvent, 1),
 	}
 	t.Cleanup(w.checkReleased)

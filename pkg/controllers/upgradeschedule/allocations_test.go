@@ -39,7 +39,7 @@ type crowd struct {
 func newCrowd(tb testing.TB, jobs int) *crowd {
 	tb.Helper()
 	definitions := simulation.DefinitionsIn(tb, "../../../deploy/crds")
-	c := &crowd{Harness: simulation.NewHarness(tb, simulation.Options{Definitions: definitions, MaxBurst: 100_000})}
+	c := &crowd{Harness: simulation.NewHarness(tb, simulation.WorldOptions{Definitions: definitions, MaxBurst: 100_000})}
 	_, err := openshift.NewScript(c.World, "4.4.5", "stable-4.4")
 	c.Must(err)
 	c.addObjects()

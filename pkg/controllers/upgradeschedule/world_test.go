@@ -53,7 +53,7 @@ func newWorld(tb testing.TB, objects ...client.Object) *world {
 func newWorldAt(tb testing.TB, start time.Time, objects ...client.Object) *world {
 	tb.Helper()
 	w := &world{
-		Harness: simulation.NewHarness(tb, simulation.Options{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/crds"), Start: start}),
+		Harness: simulation.NewHarness(tb, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(tb, "../../../deploy/crds"), Start: start}),
 		phase:   history.PhaseUpgraded, created: map[string]int{},
 	}
 	w.Must(w.Add(&configv1.ClusterVersion{

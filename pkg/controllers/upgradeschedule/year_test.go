@@ -92,7 +92,7 @@ type year struct {
 func newYear(t *testing.T, seed uint64) *year {
 	t.Helper()
 	y := &year{
-		Harness: simulation.NewHarness(t, simulation.Options{Definitions: simulation.DefinitionsIn(t, "../../../deploy/crds")}),
+		Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: simulation.DefinitionsIn(t, "../../../deploy/crds")}),
 		created: map[string]int{}, ends: map[string]history.Record{}, commits: map[string]int{},
 		random: rand.New(rand.NewPCG(seed, 0)), before: -1, after: -1,
 	}

@@ -83,7 +83,7 @@ func TestScenario_with_monitoring(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	world, err := binary.New(ctx, story, binary.Options{Dir: t.TempDir(), Repository: "../../.."})
+	world, err := binary.New(ctx, story, binary.WorldOptions{Dir: t.TempDir(), Repository: "../../.."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestScenario_with_monitoring(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	run, err := scenario.Start(ctx, story, world, scenario.Options{Log: t.Output()})
+	run, err := scenario.Start(ctx, story, world, scenario.RunOptions{Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

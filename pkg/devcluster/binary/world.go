@@ -25,8 +25,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// Options configure a World.
-type Options struct {
+// WorldOptions configure a World.
+type WorldOptions struct {
 	// BinDir is the folder with the programs, including the operator. It defaults to the bin folder of
 	// the working directory's Go module.
 	BinDir string
@@ -59,7 +59,7 @@ type World struct {
 
 // New starts a cluster and prepares the operator. The context limits only the start; call Stop to
 // stop both.
-func New(ctx context.Context, story *scenario.Scenario, options Options) (*World, error) {
+func New(ctx context.Context, story *scenario.Scenario, options WorldOptions) (*World, error) {
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: options.BinDir, Dir: options.Dir, Spec: story.Cluster})
 	if err != nil {
 		return nil, err

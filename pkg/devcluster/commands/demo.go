@@ -125,7 +125,7 @@ func (o *demoOptions) run(ctx context.Context, out io.Writer, opts *globalOption
 	p := &printer{out: out, now: time.Now}
 	p.line("%s: %s", story.Name, story.Description)
 	p.line("Starting %s and the operator.", summary(story.Cluster))
-	world, err := binary.New(ctx, story, binary.Options{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository})
+	world, err := binary.New(ctx, story, binary.WorldOptions{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository})
 	if err != nil {
 		return interrupted(ctx, err)
 	}
@@ -151,7 +151,7 @@ func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOption
 	startTime := time.Now()
 	stopProgress := p.startProgress(ctx)
 	defer stopProgress()
-	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgrade})
+	running, err := scenario.Start(ctx, story, world, scenario.RunOptions{Log: p, Watch: p.upgrade})
 	if err != nil {
 		return interrupted(ctx, err)
 	}

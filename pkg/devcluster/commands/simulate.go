@@ -75,7 +75,7 @@ func (o *simulateOptions) run(ctx context.Context, out io.Writer, name string) e
 	p := &printer{out: out, now: world.Now}
 	p.line("%s: %s", story.Name, story.Description)
 	p.line("Simulating %s and the operator.", summary(story.Cluster))
-	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgrade})
+	running, err := scenario.Start(ctx, story, world, scenario.RunOptions{Log: p, Watch: p.upgrade})
 	if err != nil {
 		return interrupted(ctx, err)
 	}

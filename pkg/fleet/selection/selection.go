@@ -195,8 +195,8 @@ const nameKey = "name" // the key that selects clusters by their names: one with
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;placements;placementdecisions,verbs=list;watch
 
-// Options configure Select.
-type Options struct {
+// SelectOptions configure Select.
+type SelectOptions struct {
 	OwnNamespaceOnly bool   // refuses Placements of other namespaces
 	LocalCluster     string // the name of the ManagedCluster of the hub itself; empty if it is not managed
 	Now              time.Time
@@ -206,7 +206,7 @@ type Options struct {
 // ManagedClusters. The objects of a cache are not copied and must not be changed.
 func Select(
 	ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade,
-	clusters map[string]*clusterv1.ManagedCluster, options Options,
+	clusters map[string]*clusterv1.ManagedCluster, options SelectOptions,
 ) (Selection, error) {
 	var sources []PlacementSource
 	for _, reference := range References(mcu) {

@@ -98,7 +98,7 @@ func scheme(tb testing.TB) *runtime.Scheme {
 	return s
 }
 
-func choose(t *testing.T, mcu *fleetv1beta1.ManagedClustersUpgrade, options selection.Options, objects ...client.Object) selection.Selection {
+func choose(t *testing.T, mcu *fleetv1beta1.ManagedClustersUpgrade, options selection.SelectOptions, objects ...client.Object) selection.Selection {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).Build()
 	clusters := map[string]*clusterv1.ManagedCluster{}
@@ -161,7 +161,7 @@ func TestSelect(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		mcu      *fleetv1beta1.ManagedClustersUpgrade
-		options  selection.Options
+		options  selection.SelectOptions
 		objects  []client.Object
 		clusters []client.Object
 		want     selection.Selection
@@ -184,11 +184,11 @@ func TestSelect(t *testing.T) {
 			mcu: upgrade("dev/dev"), objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")}, want: selection.Selection{Members: []selection.SelectedCluster{member("dev1", 0)}},
 		},
 		"Placements of other namespaces are not allowed": {
-			mcu: upgrade("dev/dev"), options: selection.Options{OwnNamespaceOnly: true}, objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")},
+			mcu: upgrade("dev/dev"), options: selection.SelectOptions{OwnNamespaceOnly: true}, objects: []client.Object{foreign, decision(foreign, 0, "", "dev1")},
 			want: selection.Selection{Unstable: "any", Reason: "PlacementNotAllowed", Message: "Placement dev/dev is in another namespace, which the hub does not allow: use a Placement in namespace fleet"},
 		},
 		"the own namespace is allowed": {
-			mcu: upgrade(home + "/eu"), options: selection.Options{OwnNamespaceOnly: true}, objects: euDecisions, want: selection.Selection{Members: euMembers},
+			mcu: upgrade(home + "/eu"), options: selection.SelectOptions{OwnNamespaceOnly: true}, objects: euDecisions, want: selection.Selection{Members: euMembers},
 		},
 		"a missing Placement stops all": {
 			mcu: upgrade("eu", "none"), objects: euDecisions, want: selection.Selection{Unstable: "any", Reason: "PlacementNotFound", Message: "Placement fleet/none does not exist"},
@@ -232,7 +232,7 @@ func TestSelect(t *testing.T) {
 		"an invalid canary selector stops all": {
 			mcu: canaries(upgrade("eu"), in("not a key", "a")), objects: euDecisions, want: selection.Selection{Unstable: "any", Reason: "NoClustersSelected", Message: "any"},
 		},
-		"the hub by its setting":           {mcu: upgrade("eu"), objects: euDecisions, options: selection.Options{LocalCluster: "eu2"}, want: selection.Selection{Members: mark(asHub, "eu2")}},
+		"the hub by its setting":           {mcu: upgrade("eu"), objects: euDecisions, options: selection.SelectOptions{LocalCluster: "eu2"}, want: selection.Selection{Members: mark(asHub, "eu2")}},
 		"a cluster that is labeled as hub": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=true")), want: selection.Selection{Members: euMembers}},
 		"a cluster that claims to be hub":  {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(claimed), want: selection.Selection{Members: euMembers}},
 	} {
@@ -265,18 +265,18 @@ func TestSelectUnitesPlacementsAndSelector(t *testing.T) {
 	mcu.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{}
 	us := placement(home, "us", 1)
 	objects := []client.Object{us, decision(us, 0, "", "us1"), cluster("us1"), cluster("eu1")}
-	if got := choose(t, mcu, selection.Options{}, objects...); got.Stable() {
+	if got := choose(t, mcu, selection.SelectOptions{}, objects...); got.Stable() {
 		t.Error("the selection is stable before the own Placement exists")
 	}
 	own := selection.Placement(mcu)
 	own.UID, own.Status = "own", placement("", "", 2).Status
 	objects = append(objects, own, decision(own, 0, "", "us1", "eu1"))
 	want := selection.Selection{Members: []selection.SelectedCluster{member("us1", 0), member("eu1", 1)}}
-	if diff := cmp.Diff(want, choose(t, mcu, selection.Options{}, objects...)); diff != "" {
+	if diff := cmp.Diff(want, choose(t, mcu, selection.SelectOptions{}, objects...)); diff != "" {
 		t.Errorf("selection (-want +got):\n%s", diff)
 	}
 	mcu.Spec.ClusterSelector.MatchLabels = map[string]string{"region": "eu"}
-	if got := choose(t, mcu, selection.Options{}, objects...); got.Stable() {
+	if got := choose(t, mcu, selection.SelectOptions{}, objects...); got.Stable() {
 		t.Error("the selection is stable while the own Placement has another selector")
 	}
 }

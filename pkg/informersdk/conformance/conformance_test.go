@@ -83,7 +83,7 @@ func (i *informer) serve(t *testing.T) conformance.Target {
 	if find == nil {
 		find = func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) { return good(), nil }
 	}
-	handler, err := informersdk.NewHandler(informersdk.Options{
+	handler, err := informersdk.NewHandler(informersdk.HandlerOptions{
 		UpdateInsights: find, PlanInsights: func(context.Context, hooksv1alpha.RequestSpec) ([]hooksv1alpha.Insight, error) { return good(), nil },
 		Authorize: authorize, Clock: clocktesting.NewFakePassiveClock(start),
 	})

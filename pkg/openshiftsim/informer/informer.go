@@ -221,7 +221,7 @@ func (s *Server) handler() (http.Handler, error) {
 		return b.Insights, nil
 	}
 	authorize := func(context.Context, string) error { return nil } // accept any token
-	kit, err := informersdk.NewHandler(informersdk.Options{UpdateInsights: find, PlanInsights: find, Authorize: authorize, MaxConcurrent: 64})
+	kit, err := informersdk.NewHandler(informersdk.HandlerOptions{UpdateInsights: find, PlanInsights: find, Authorize: authorize, MaxConcurrent: 64})
 	if err != nil {
 		return nil, err
 	}

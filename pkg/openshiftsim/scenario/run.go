@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Options configure a run.
-type Options struct {
+// RunOptions configure a run.
+type RunOptions struct {
 	// Log receives a line for each rule that applies. If it is nil, nothing is logged.
 	Log io.Writer
 	// Watch, if set, is called with each state of each UpgradeConfig (of both API groups) and
@@ -29,14 +29,14 @@ type Run struct {
 	StartTime time.Time
 
 	world        World
-	options      Options
+	options      RunOptions
 	observations *observations
 	logMu        sync.Mutex
 }
 
 // Start prepares the world, starts the operator, and creates the UpgradeConfigs and scheduled
 // maintenance objects. The caller must stop the world.
-func Start(ctx context.Context, scenario *Scenario, world World, options Options) (*Run, error) {
+func Start(ctx context.Context, scenario *Scenario, world World, options RunOptions) (*Run, error) {
 	r := &Run{Scenario: scenario, world: world, options: options, observations: newObservations()}
 	if err := world.Apply(ctx, toObjects(scenario.Objects, world.Now())); err != nil {
 		return nil, fmt.Errorf("applying the objects of the scenario: %w", err)

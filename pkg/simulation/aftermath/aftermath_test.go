@@ -78,7 +78,7 @@ func (c *clean) mark(mark clusterstate.PoolMark) {
 // check describes what is left behind.
 func (c *clean) check(t *testing.T) string {
 	t.Helper()
-	world := simulation.New(simulation.Options{})
+	world := simulation.New(simulation.WorldOptions{})
 	for _, object := range []client.Object{c.job, c.lease, c.pool, c.hook} {
 		if err := world.Add(object); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestRequests_Observe(t *testing.T) {
 			t.Parallel()
 			var requests aftermath.Requests
 			tc.observe(&requests)
-			scene := aftermath.Scene{Objects: simulation.New(simulation.Options{}).Client("test"), Requests: &requests}
+			scene := aftermath.Scene{Objects: simulation.New(simulation.WorldOptions{}).Client("test"), Requests: &requests}
 			got := ""
 			if err := scene.Check(t.Context()); err != nil {
 				got = err.Error()

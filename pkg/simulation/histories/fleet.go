@@ -60,7 +60,7 @@ func newFleet(d *driver) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{driver: d}
-	f.world = simulation.New(simulation.Options{
+	f.world = simulation.New(simulation.WorldOptions{
 		Definitions: definitions, Log: func(line string) { d.report.Log = append(d.report.Log, line) },
 	})
 	f.people = f.world.Client("people")

@@ -135,7 +135,7 @@ func newRunner(d *driver, kind Kind) (*runner, error) {
 		return nil, err
 	}
 	h := &runner{driver: d, kind: kind, config: config.Default()}
-	h.world = simulation.New(simulation.Options{
+	h.world = simulation.New(simulation.WorldOptions{
 		Definitions: definitions,
 		Log:         func(line string) { d.report.Log = append(d.report.Log, line) },
 	})

@@ -135,7 +135,7 @@ func beginOperator(t *testing.T) (*simulation.World, *simulation.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := simulation.New(simulation.Options{Definitions: definitions})
+	world := simulation.New(simulation.WorldOptions{Definitions: definitions})
 	cluster, err := openshift.New(world, openshiftsim.Spec{Version: installed, Channel: channel, Masters: 1, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func beginHub(t *testing.T) (*simulation.World, *simulation.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000})
+	world := simulation.New(simulation.WorldOptions{Definitions: definitions, MaxBurst: 2000})
 	for _, name := range []string{"c1", "c2"} {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fleetLabel: "stores"}}}
 		cluster.Spec.HubAcceptsClient = true
@@ -174,7 +174,7 @@ func beginStatus(t *testing.T) (*simulation.World, *simulation.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000})
+	world := simulation.New(simulation.WorldOptions{Definitions: definitions, MaxBurst: 2000})
 	script, err := openshift.NewScript(world, installed, channel, "4.20.6")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestOperatorUpgradesASimulatedCluster(t *testing.T) {
 	}
 	began := time.Now()
 	var log []string
-	w := simulation.New(simulation.Options{Definitions: definitions, Log: func(line string) { log = append(log, line) }})
+	w := simulation.New(simulation.WorldOptions{Definitions: definitions, Log: func(line string) { log = append(log, line) }})
 	defer func() {
 		if t.Failed() {
 			for _, line := range log {

@@ -34,7 +34,7 @@ type jobWorld struct {
 
 func newJobWorld(t *testing.T) *jobWorld {
 	t.Helper()
-	w := &jobWorld{World: simulation.New(simulation.Options{}), t: t}
+	w := &jobWorld{World: simulation.New(simulation.WorldOptions{}), t: t}
 	w.client = w.Client("test")
 	if _, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4", "4.4.6"); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // newScript returns a cluster at 4.4.5 with a channel that offers 4.4.6.
 func newScript(t *testing.T, pools ...*mcfgv1.MachineConfigPool) (*simulation.World, *openshift.Script) {
 	t.Helper()
-	w := simulation.New(simulation.Options{})
+	w := simulation.New(simulation.WorldOptions{})
 	script, err := openshift.NewScript(w, "4.4.5", "fast-4.4", "4.4.6")
 	if err != nil {
 		t.Fatal(err)

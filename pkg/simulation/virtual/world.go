@@ -93,7 +93,7 @@ func New(story *scenario.Scenario, update UpdateProgram) (*World, error) {
 		settings.Alerts.URL, settings.Alertmanager.URL = "", ""
 	}
 	w := &World{
-		simulation: simulation.New(simulation.Options{Definitions: definitions}),
+		simulation: simulation.New(simulation.WorldOptions{Definitions: definitions}),
 		handlers:   map[schema.GroupVersionKind][]scenario.Handler{},
 		update:     update,
 	}

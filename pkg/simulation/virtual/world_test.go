@@ -32,7 +32,7 @@ func runScenario(t *testing.T, story *scenario.Scenario) (log string, problems [
 	}
 	defer world.Stop()
 	var out bytes.Buffer
-	run, err := scenario.Start(t.Context(), story, world, scenario.Options{Log: &out})
+	run, err := scenario.Start(t.Context(), story, world, scenario.RunOptions{Log: &out})
 	if err != nil {
 		t.Fatal(err)
 	}

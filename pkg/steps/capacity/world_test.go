@@ -62,7 +62,7 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{Harness: simulation.NewHarness(t, simulation.Options{Start: noon})}
+	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{Start: noon})}
 	w.Must(w.Add(objects...))
 	w.machines = openshift.NewMachines(w.World, clusterstate.LabelExtraNodeOf)
 	w.outer = interceptor.NewClient(w.FaultyClient("operator", w.decide), interceptor.Funcs{Delete: w.delete})

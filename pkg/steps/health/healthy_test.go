@@ -63,7 +63,7 @@ func newCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 
 // runner returns the checks for a platform with the default settings.
 func runner(r client.Reader, sources *checks.Sources) checks.Runner {
-	options := checks.Options{PDBNamespaces: platform}
+	options := checks.GateOptions{PDBNamespaces: platform}
 	if sources != nil && sources.AlertsDisabled {
 		for _, rule := range checks.Rules() {
 			if rule.Name != checks.NameAlerts { // an unknown state of alerts is noted
@@ -403,7 +403,7 @@ func (sick) List(ctx context.Context, list client.ObjectList, opts ...client.Lis
 // A failure is confirmed, so a stale cache does not fail an upgrade.
 func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 	t.Parallel()
-	lagging := checks.Runner{Reader: sick{}, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}
+	lagging := checks.Runner{Reader: sick{}, Live: well, Sources: disabledAlerts(), Options: checks.GateOptions{Timeout: time.Minute}}
 	if yes, err := health.IsHealthy(lagging)(t.Context()); err != nil || !yes {
 		t.Errorf("is healthy: got %t, %v", yes, err)
 	}
@@ -421,7 +421,7 @@ func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 		"before the timeout":                    {confirmed, early, false, false},
 		"at the timeout":                        {confirmed, late, false, true},
 		"at the timeout, while the cache lags":  {lagging, late, true, false},
-		"at the timeout, with a healthy result": {checks.Runner{Reader: well, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}, late, true, false},
+		"at the timeout, with a healthy result": {checks.Runner{Reader: well, Live: well, Sources: disabledAlerts(), Options: checks.GateOptions{Timeout: time.Minute}}, late, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,7 @@ func night(names ...string) labels.Selector {
 
 func newWorld(t *testing.T, changes ...func(*world)) *world {
 	t.Helper()
-	w := emptyWorld(t, simulation.Options{MaxBurst: 100})
+	w := emptyWorld(t, simulation.WorldOptions{MaxBurst: 100})
 	var err error
 	w.cluster, err = openshift.NewScript(w.World, from, channel, to, "4.4.7")
 	w.Must(err)
@@ -87,7 +87,7 @@ func newClusterWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := emptyWorld(t, simulation.Options{Definitions: definitions})
+	w := emptyWorld(t, simulation.WorldOptions{Definitions: definitions})
 	spec := openshiftsim.Spec{Masters: 2, Workers: 2, Pools: []machineconfig.Pool{{Name: "night", Nodes: 2}}}
 	_, err = openshift.New(w.World, spec)
 	w.Must(err)
@@ -100,7 +100,7 @@ func newClusterWorld(t *testing.T) *world {
 	return w
 }
 
-func emptyWorld(t *testing.T, options simulation.Options) *world {
+func emptyWorld(t *testing.T, options simulation.WorldOptions) *world {
 	t.Helper()
 	w := &world{
 		Harness: simulation.NewHarness(t, options), timeout: 12 * time.Hour, to: to,
