@@ -106,12 +106,12 @@ func notRead(missing checks.Missing) string {
 
 // isReadable reports whether the sources that show changes in a section are current.
 func (c *cluster) isReadable(s *section) bool {
-	needs := []checks.Source{checks.SourceNodes, checks.SourcePools}
+	needs := []checks.FactSource{checks.SourceNodes, checks.SourcePools}
 	if s.controlPlane {
-		needs = []checks.Source{checks.SourceClusterVersion, checks.SourceOperators}
+		needs = []checks.FactSource{checks.SourceClusterVersion, checks.SourceOperators}
 	}
 	for _, source := range c.sources {
-		if slices.Contains(needs, checks.Source(source.Name)) && !source.Current {
+		if slices.Contains(needs, checks.FactSource(source.Name)) && !source.Current {
 			return false
 		}
 	}

@@ -471,7 +471,7 @@ func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
 			f.insight(f.plane(), checks.InformerUpgrades, newInsight(updatev1beta1.LevelError, "UpgradeFailed", "upgrades that failed", before(time.Minute), ref("UpgradeJob", "ops", "weekly")))
 		}, stuck, "the update was stuck"},
 		"data missing": {func(f *fixture) {
-			f.facts.Missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
+			f.facts.Missing = map[checks.FactSource]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
 		}, unknown, ""},
 		"times per node missing": {func(f *fixture) { f.status.PastUpdates = nil }, progressing, "the end was unknown: no update of pool worker was observed"},
 	} {

@@ -279,7 +279,7 @@ func (f *fixture) shop(node string, start time.Time) {
 	budget.Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2}
 	f.facts.PDBs = []clusterstate.PDB{clusterstate.PDBOf(budget)}
 	pod := clusterstate.Pod{Namespace: "shop", Name: "api-7c9f4-x2k1p", Labels: map[string]string{"app": "api", "pod-template-hash": "7c9f4"}}
-	f.facts.Drains = map[string]checks.Drain{node: {
+	f.facts.Drains = map[string]checks.DrainingNode{node: {
 		Node: node, Start: start, Read: true, Pods: []clusterstate.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
 	}}
 	other := pod

@@ -278,7 +278,7 @@ func checkMissingImprovesNothing(t *rapid.T, f *fixture) {
 		less := in
 		less.Facts.Missing = maps.Clone(in.Facts.Missing)
 		if less.Facts.Missing == nil {
-			less.Facts.Missing = map[checks.Source]checks.Missing{}
+			less.Facts.Missing = map[checks.FactSource]checks.Missing{}
 		}
 		less.Facts.Missing[source] = checks.Missing{Reason: checks.MissingUnavailable, Message: "no answer"}
 		after := assessment.Assess(status, less).State

@@ -108,7 +108,7 @@ func (c *cluster) adviseUnknown() *updatev1beta1.Remedy {
 		if !required || s.Current {
 			continue
 		}
-		if c.in.Facts.Missing[checks.Source(s.Name)].Reason == checks.MissingForbidden {
+		if c.in.Facts.Missing[checks.FactSource(s.Name)].Reason == checks.MissingForbidden {
 			return diagnose("Find out what you may read:", "oc auth can-i list "+resource)
 		}
 		return diagnose("Find out why they cannot be read:", "oc get "+resource)

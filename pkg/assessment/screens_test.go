@@ -277,7 +277,7 @@ func unknownCluster() *fixture {
 	pending(f.plane())
 	condition(f.pool(), updatev1beta1.ConditionUpdatePending, false, updatev1beta1.ReasonCannotObserve)
 	f.pool().Conditions[0].Status = "Unknown"
-	f.facts.Missing = map[checks.Source]checks.Missing{
+	f.facts.Missing = map[checks.FactSource]checks.Missing{
 		checks.SourceNodes: {Reason: checks.MissingForbidden, Message: "you are not allowed to list them"},
 	}
 	f.in.Sources = []updatev1beta1.Source{

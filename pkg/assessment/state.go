@@ -300,7 +300,7 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 
 // unreadForcedAt returns when pods that exceeded the list limit are forced, based on the upgrade's timeout.
 // If pods cannot be read at all, this is unknown.
-func (c *cluster) unreadForcedAt(drain checks.Drain) (time.Time, bool) {
+func (c *cluster) unreadForcedAt(drain checks.DrainingNode) (time.Time, bool) {
 	timeout := c.budgetTimeout()
 	at := drain.Start.Add(timeout)
 	if _, missing := c.in.Facts.Missing[checks.SourcePods]; missing || timeout < 0 || c.now.After(at.Add(refusedAfter)) {

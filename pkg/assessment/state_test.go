@@ -163,7 +163,7 @@ func (f *fixture) forced(after time.Duration, pods ...clusterstate.DrainedPod) *
 		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, Phase: history.PhaseUpgrading,
 		Record: &history.Record{Phase: history.PhaseUpgrading, StartTime: ago(24 * time.Hour)}, PDBTimeout: after,
 	}}
-	f.facts.Drains = map[string]checks.Drain{"worker-2": {Node: "worker-2", Start: before(70 * time.Minute), Read: true, Pods: pods}}
+	f.facts.Drains = map[string]checks.DrainingNode{"worker-2": {Node: "worker-2", Start: before(70 * time.Minute), Read: true, Pods: pods}}
 	return f
 }
 
@@ -176,8 +176,8 @@ func (f *fixture) unread() *fixture {
 	return f
 }
 
-func (f *fixture) without(source checks.Source) *fixture {
-	f.facts.Missing = map[checks.Source]checks.Missing{source: {Reason: checks.MissingForbidden, Message: "not allowed"}}
+func (f *fixture) without(source checks.FactSource) *fixture {
+	f.facts.Missing = map[checks.FactSource]checks.Missing{source: {Reason: checks.MissingForbidden, Message: "not allowed"}}
 	return f
 }
 
@@ -310,7 +310,7 @@ func TestMissing_sources_are_never_good_news(t *testing.T) {
 			t.Run(name+" without "+string(source), func(t *testing.T) {
 				t.Parallel()
 				f := cluster()
-				f.facts.Missing = map[checks.Source]checks.Missing{source: {Reason: checks.MissingUnavailable, Message: "no answer"}}
+				f.facts.Missing = map[checks.FactSource]checks.Missing{source: {Reason: checks.MissingUnavailable, Message: "no answer"}}
 				got := f.assess()
 				if got.State != unknown && got.State != stuck {
 					t.Errorf("%s", got.State)
@@ -327,7 +327,7 @@ func TestMissing_sources_are_never_good_news(t *testing.T) {
 func TestChange_needs_data(t *testing.T) {
 	t.Parallel()
 	f := poolUnchanged(31 * time.Minute)
-	f.facts.Missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
+	f.facts.Missing = map[checks.FactSource]checks.Missing{checks.SourceNodes: {Message: "no answer"}}
 	status, in := f.build()
 	in.Facts.Nodes = nil
 	status.WorkerPools[0].Progress = nil
@@ -376,7 +376,7 @@ func TestDrain_without_a_start(t *testing.T) {
 	t.Parallel()
 	cluster := func() *fixture {
 		f := nodeUnchanged("NodeDraining", 10*time.Minute)
-		f.facts.Drains = map[string]checks.Drain{"worker-2": {Node: "worker-2"}}
+		f.facts.Drains = map[string]checks.DrainingNode{"worker-2": {Node: "worker-2"}}
 		return f
 	}
 	if got := cluster().assess(); got.State != unknown || !slices.Contains(got.Remedy.Commands, "oc describe node worker-2") {

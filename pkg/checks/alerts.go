@@ -8,7 +8,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-func findAlerts(in Facts, phase Phase) []Finding {
+func findAlerts(in Facts, phase RulePhase) []Finding {
 	switch {
 	case phase == Plan:
 		return in.planAlerts()

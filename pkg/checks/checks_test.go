@@ -553,7 +553,7 @@ func TestManyCustomQueries(t *testing.T) {
 	const limit = 4096
 	r, p, clk := simulation.NewFakeClient(t), &prometheus{}, testingclock.NewFakePassiveClock(noon)
 	shared := &checks.Sources{Prometheus: p, Clock: clk, Interval: time.Minute}
-	runWith := func(first, count int) checks.Report {
+	runWith := func(first, count int) checks.GateReport {
 		options := checks.GateOptions{Checks: []string{checks.NameQueries}}
 		for i := range count {
 			options.Queries = append(options.Queries, fmt.Sprintf("up == %d", first+i))
@@ -603,14 +603,14 @@ func TestConfirm(t *testing.T) {
 	runner := checks.Runner{Reader: r, Live: live, Sources: sources(&prometheus{})}
 	blocking := []checks.Finding{{Level: checks.LevelError, Summary: "s"}}
 	for name, tc := range map[string]struct {
-		report    checks.Report
+		report    checks.GateReport
 		confirmed bool
 	}{
-		"healthy":         {checks.Report{}, false},
-		"noted":           {checks.Report{Findings: []checks.Finding{{Level: checks.LevelInfo, Summary: "s"}}}, false},
-		"blocked":         {checks.Report{Findings: blocking}, true},
-		"an error":        {checks.Report{Err: errors.New("before")}, false},
-		"error, blocking": {checks.Report{Findings: blocking, Err: errors.New("before")}, false},
+		"healthy":         {checks.GateReport{}, false},
+		"noted":           {checks.GateReport{Findings: []checks.Finding{{Level: checks.LevelInfo, Summary: "s"}}}, false},
+		"blocked":         {checks.GateReport{Findings: blocking}, true},
+		"an error":        {checks.GateReport{Err: errors.New("before")}, false},
+		"error, blocking": {checks.GateReport{Findings: blocking, Err: errors.New("before")}, false},
 	} {
 		got := runner.Confirm(t.Context(), tc.report)
 		if confirmed := got.Err != nil && strings.Contains(got.Err.Error(), "not reachable"); confirmed != tc.confirmed {

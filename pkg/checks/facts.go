@@ -54,7 +54,7 @@ type Facts struct {
 	PDBOverlaps    []clusterstate.PDBPair
 	UncomparedPDBs []string
 	// Drains maps nodes to their drains for the update.
-	Drains map[string]Drain
+	Drains map[string]DrainingNode
 	// BudgetPods maps namespaces to the pods selected by budgets that block a long drain. Namespaces that
 	// were not read are missing.
 	BudgetPods map[string][]clusterstate.Pod
@@ -67,10 +67,10 @@ type Facts struct {
 	Schedules []Schedule
 	// Missing holds the sources that could not be read. Optional kinds that are not installed do not count as
 	// missing.
-	Missing map[Source]Missing
+	Missing map[FactSource]Missing
 	// Read lists the sources that were read, in order. A source that is neither read nor missing is not
 	// installed or not needed now.
-	Read []Source
+	Read []FactSource
 	// MachineConfigImage is the machine-config operator image that the release has deployed. It is read only
 	// while an update changes nothing but the image, and is empty if unknown.
 	MachineConfigImage string
@@ -94,14 +94,14 @@ type Facts struct {
 }
 
 // Has reports whether nothing is missing from the source. A source that is not installed is not missing.
-func (f Facts) Has(source Source) bool {
+func (f Facts) Has(source FactSource) bool {
 	_, missing := f.Missing[source]
 	return !missing
 }
 
 // Complete reports whether every required source was read.
 func (f Facts) Complete() bool {
-	return !slices.ContainsFunc(Required(), func(s Source) bool { return !f.Has(s) })
+	return !slices.ContainsFunc(Required(), func(s FactSource) bool { return !f.Has(s) })
 }
 
 // MachinePool holds the facts about a MachineSet, MachineDeployment, or NodePool.
@@ -121,8 +121,8 @@ type MachinePool struct {
 	VersionManagement any
 }
 
-// Drain describes how the machine config operator drains a node for the update.
-type Drain struct {
+// DrainingNode describes how the machine config operator drains a node for the update.
+type DrainingNode struct {
 	Node string
 	// Start is the time from which the drain counts, or zero if this is unknown.
 	Start time.Time
@@ -141,7 +141,7 @@ type Informer struct {
 	Doc string
 	// Requires lists the sources that the informer depends on. If any of them is missing, a pass confirms
 	// only the insights it finds and resolves none.
-	Requires []Source
+	Requires []FactSource
 }
 
 // Names of the built-in informers.
@@ -158,17 +158,17 @@ func Informers() []Informer {
 		{
 			Name:     InformerControlPlane,
 			Doc:      "Reports how the update of the control plane goes, and which ClusterOperators are unavailable or degraded.",
-			Requires: []Source{SourceClusterVersion, SourceOperators},
+			Requires: []FactSource{SourceClusterVersion, SourceOperators},
 		},
 		{
 			Name:     InformerNodes,
 			Doc:      "Reports which nodes are being updated, what holds their drains, and which nodes and pools are not well.",
-			Requires: []Source{SourceClusterVersion, SourceNodes, SourcePools, SourceConfigs},
+			Requires: []FactSource{SourceClusterVersion, SourceNodes, SourcePools, SourceConfigs},
 		},
 		{
 			Name:     InformerAlerts,
 			Doc:      "Reports alerts that began to fire during the update, and those about PodDisruptionBudgets.",
-			Requires: []Source{SourceClusterVersion, SourceAlerts},
+			Requires: []FactSource{SourceClusterVersion, SourceAlerts},
 		},
 		{
 			Name: InformerUpgrades,

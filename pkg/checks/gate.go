@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Report is the result of the rules of a gate.
-type Report struct {
+// GateReport is the result of the rules of a gate.
+type GateReport struct {
 	Findings []Finding
 	// RetryAfter is the time until a rate-limited source can provide a newer result, including after an
 	// error. It is 0 if there is nothing to wait for. A report with RetryAfter does not open a gate.
@@ -25,16 +25,18 @@ type Report struct {
 }
 
 // Healthy reports whether everything was checked just now without blocking findings or errors.
-func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && !anyBlocks(r.Findings) }
+func (r GateReport) Healthy() bool {
+	return r.Err == nil && r.RetryAfter == 0 && !anyBlocks(r.Findings)
+}
 
 // Message lists all blocking findings.
-func (r Report) Message() string { return Message(r.Findings) }
+func (r GateReport) Message() string { return Message(r.Findings) }
 
 // Notes lists all other findings, such as an exclusion that matches nothing.
-func (r Report) Notes() string { return joinFindings(r.Findings, false) }
+func (r GateReport) Notes() string { return joinFindings(r.Findings, false) }
 
 // Error returns the error together with the findings so far, or nil if all checks were completed.
-func (r Report) Error() error {
+func (r GateReport) Error() error {
 	switch message := r.Message(); {
 	case r.Err == nil:
 		return nil
@@ -61,8 +63,8 @@ type Runner struct {
 }
 
 // Run applies the rules of the gates. Metrics record the results at observeAt, unless it is zero.
-func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
-	var report Report
+func (r Runner) Run(ctx context.Context, observeAt time.Time) GateReport {
+	var report GateReport
 	g := r.gathering()
 	accepted := sync.OnceValue(func() map[string]bool { return r.Accepted(ctx) })
 	for _, rule := range r.rules() {
@@ -114,7 +116,7 @@ func accept(found []Finding, accepted map[string]bool) {
 
 // Confirm repeats blocking checks against the API server, because the cache may be outdated. Without blocking
 // findings, it returns the report unchanged.
-func (r Runner) Confirm(ctx context.Context, report Report) Report {
+func (r Runner) Confirm(ctx context.Context, report GateReport) GateReport {
 	if report.Err != nil || !anyBlocks(report.Findings) {
 		return report
 	}

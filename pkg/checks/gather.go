@@ -53,9 +53,9 @@ type Readers struct {
 type gathering struct {
 	Readers
 
-	phase Phase
+	phase RulePhase
 	facts Facts
-	tried map[Source]bool
+	tried map[FactSource]bool
 	lists int     // sent to the API server
 	errs  []error // of a gate
 	// urgent is set while no earlier rule has found anything, so the gate depends on the current rule alone.
@@ -64,12 +64,12 @@ type gathering struct {
 	retry  time.Duration
 }
 
-func newGathering(phase Phase, r Readers) *gathering {
-	return &gathering{Readers: r, phase: phase, tried: map[Source]bool{}, facts: Facts{Missing: map[Source]Missing{}}}
+func newGathering(phase RulePhase, r Readers) *gathering {
+	return &gathering{Readers: r, phase: phase, tried: map[FactSource]bool{}, facts: Facts{Missing: map[FactSource]Missing{}}}
 }
 
 // gathered lists the sources that are always read for plans and updates, in this order.
-var gathered = []Source{
+var gathered = []FactSource{
 	SourceClusterVersion, SourceOperators, SourceNodes, SourcePools, SourceConfigs, SourcePDBs, SourceUpgradeConfigs, SourceUpgradeJobs,
 	SourceMachineSets, SourceClusterMachineSets, SourceMachineDeployments, SourceNodePools,
 }
@@ -77,7 +77,7 @@ var gathered = []Source{
 // Gather reads the facts for an update, or the ones that a plan shares with an update. It never fails:
 // sources that cannot be read are missing. It sends at most 12 lists and one other read regardless of the
 // number of nodes, not counting further pages of long lists.
-func Gather(ctx context.Context, phase Phase, r Readers) Facts {
+func Gather(ctx context.Context, phase RulePhase, r Readers) Facts {
 	g := newGathering(phase, r)
 	g.facts.Now = r.Clock.Now()
 	g.need(ctx, gathered...)
@@ -103,7 +103,7 @@ func Gather(ctx context.Context, phase Phase, r Readers) Facts {
 }
 
 // need reads the sources that have not been read yet. It reports whether all of them are available.
-func (g *gathering) need(ctx context.Context, needed ...Source) bool {
+func (g *gathering) need(ctx context.Context, needed ...FactSource) bool {
 	complete := true
 	for _, source := range needed {
 		if !g.tried[source] {
@@ -116,7 +116,7 @@ func (g *gathering) need(ctx context.Context, needed ...Source) bool {
 }
 
 // note records whether a source was read, is missing, or is not installed.
-func (g *gathering) note(source Source, err error) {
+func (g *gathering) note(source FactSource, err error) {
 	if isNotInstalled(err) && !sources[source].required && g.phase != Gate || errors.Is(err, errNotManaged) {
 		return
 	}

@@ -20,13 +20,13 @@ const maxLists = 12
 // readDrains reads the pods of nodes that are being drained for the update, longest drains first. It reads as
 // many as the list limit allows, but at least one, and leaves one list for the pods of a budget.
 func (g *gathering) readDrains(ctx context.Context) {
-	var drains []Drain
+	var drains []DrainingNode
 	ready := map[string]bool{}
 	start := g.facts.NewestUpdate().Start
 	for _, pool := range g.facts.Rollouts() {
 		for i := range pool.Nodes {
 			if n := &pool.Nodes[i]; n.Step == clusterstate.StepDraining {
-				drains = append(drains, Drain{Node: n.Node.Name, Start: n.Node.Drain.Start(start, g.facts.Now)})
+				drains = append(drains, DrainingNode{Node: n.Node.Name, Start: n.Node.Drain.Start(start, g.facts.Now)})
 				ready[n.Node.Name] = n.Node.Ready
 			}
 		}
@@ -34,7 +34,7 @@ func (g *gathering) readDrains(ctx context.Context) {
 	if len(drains) == 0 {
 		return
 	}
-	slices.SortFunc(drains, func(a, b Drain) int {
+	slices.SortFunc(drains, func(a, b DrainingNode) int {
 		// Unknown start times are zero and sort first, because such a drain may be a long one.
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Node, b.Node))
 	})
@@ -42,7 +42,7 @@ func (g *gathering) readDrains(ctx context.Context) {
 	for _, b := range g.facts.PDBs {
 		pdbs[b.Namespace] = append(pdbs[b.Namespace], b)
 	}
-	g.facts.Drains = make(map[string]Drain, len(drains))
+	g.facts.Drains = make(map[string]DrainingNode, len(drains))
 	left := max(maxLists-g.lists-1, 1)
 	for i, drain := range drains {
 		if i < left {
@@ -66,7 +66,7 @@ func (g *gathering) readDrains(ctx context.Context) {
 
 // readBudgetPods reads the pods that share a budget with a pod that blocks a long drain, to find out whether
 // another replica would help. Each namespace takes one list, up to the list limit.
-func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
+func (g *gathering) readBudgetPods(ctx context.Context, drains []DrainingNode) {
 	if !g.facts.Has(SourcePods) || !g.facts.Has(SourcePDBs) {
 		return
 	}
@@ -86,7 +86,7 @@ func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
 
 // namespacesHeldByBudgets returns the namespaces of pods that block a long drain because of a budget, in the
 // order of the drains.
-func (g *gathering) namespacesHeldByBudgets(drains []Drain) []string {
+func (g *gathering) namespacesHeldByBudgets(drains []DrainingNode) []string {
 	var namespaces []string
 	for _, drain := range drains {
 		drain = g.facts.Drains[drain.Node]

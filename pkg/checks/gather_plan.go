@@ -38,7 +38,7 @@ type PlanFacts struct {
 	// Loads compares node resources with the requests of pods, by node and resource.
 	Loads map[string]map[string]Load
 	// Missing holds the sources that could not be read.
-	Missing map[Source]Missing
+	Missing map[FactSource]Missing
 }
 
 // GatherPlan reads the facts that only plans need. It never fails: sources that cannot be read are missing.
@@ -52,7 +52,7 @@ func GatherPlan(ctx context.Context, r Readers) PlanFacts {
 
 // With returns the facts combined with the facts of a plan.
 func (f Facts) With(plan PlanFacts) Facts {
-	missing := map[Source]Missing{}
+	missing := map[FactSource]Missing{}
 	maps.Copy(missing, f.Missing)
 	maps.Copy(missing, plan.Missing)
 	f.Plan, f.Missing = plan, missing

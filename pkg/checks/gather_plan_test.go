@@ -87,7 +87,7 @@ func TestGatherPlan(t *testing.T) {
 		Holder:       lock.Holder{Group: "managedupgrade.appuio.io", Kind: "UpgradeJob", Namespace: "ops", Name: "weekly", UID: "1"},
 		HolderTarget: "4.14.9",
 		Loads:        map[string]map[string]checks.Load{"a": {"cpu": {Allocatable: 8, Requested: 3, Movable: 2, LargestPod: 1}}},
-		Missing:      map[checks.Source]checks.Missing{},
+		Missing:      map[checks.FactSource]checks.Missing{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
@@ -98,14 +98,14 @@ func TestGatherPlanMissing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		readers func(*testing.T) checks.Readers
-		missing []checks.Source
+		missing []checks.FactSource
 	}{
 		"empty cluster": {
 			func(t *testing.T) checks.Readers {
 				t.Helper()
 				return checks.Readers{Live: simulation.NewFakeClient(t), Metrics: metrics{}}
 			},
-			[]checks.Source{checks.SourceEtcd},
+			[]checks.FactSource{checks.SourceEtcd},
 		},
 		"nothing answers": {
 			func(t *testing.T) checks.Readers {
@@ -113,7 +113,7 @@ func TestGatherPlanMissing(t *testing.T) {
 				all := func(any) bool { return true }
 				return checks.Readers{Live: simulation.WithReadErrors(simulation.NewFakeClient(t), errors.New("down"), all), Metrics: metrics{err: errors.New("down")}}
 			},
-			[]checks.Source{
+			[]checks.FactSource{
 				checks.SourceAPIRequests, checks.SourceAdminGates, checks.SourceEtcd, checks.SourceOptionalOperators, checks.SourcePodRequests, checks.SourceLock,
 			},
 		},
@@ -122,14 +122,14 @@ func TestGatherPlanMissing(t *testing.T) {
 				t.Helper()
 				return checks.Readers{Live: simulation.NewFakeClient(t)}
 			},
-			[]checks.Source{checks.SourceEtcd, checks.SourcePodRequests},
+			[]checks.FactSource{checks.SourceEtcd, checks.SourcePodRequests},
 		},
 		"no metrics of pods": {
 			func(t *testing.T) checks.Readers {
 				t.Helper()
 				return checks.Readers{Live: simulation.NewFakeClient(t), Metrics: metrics{empty: "kube_pod_info"}}
 			},
-			[]checks.Source{checks.SourceEtcd, checks.SourcePodRequests},
+			[]checks.FactSource{checks.SourceEtcd, checks.SourcePodRequests},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,42 +20,42 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// Source names a source of facts, as used in messages.
-type Source string
+// FactSource names a source of facts, as used in messages.
+type FactSource string
 
 // Sources of facts.
 const (
-	SourceClusterVersion     Source = "ClusterVersion"
-	SourceOperators          Source = "operators"
-	SourceNodes              Source = "nodes"
-	SourcePools              Source = "pools"
-	SourceConfigs            Source = "machine configs"
-	SourceImageBuilds        Source = "builds of OS images"
-	SourcePDBs               Source = "disruption budgets"
-	SourcePods               Source = "pods"
-	SourceAlerts             Source = "alerts"
-	SourceUpgradeConfigs     Source = "UpgradeConfigs"
-	SourceUpgradeJobs        Source = "UpgradeJobs"
-	SourceSchedules          Source = "schedules of upgrades"
-	SourceMachineSets        Source = "MachineSets"
-	SourceClusterMachineSets Source = "MachineSets of Cluster API"
-	SourceMachineDeployments Source = "MachineDeployments"
-	SourceNodePools          Source = "NodePools"
+	SourceClusterVersion     FactSource = "ClusterVersion"
+	SourceOperators          FactSource = "operators"
+	SourceNodes              FactSource = "nodes"
+	SourcePools              FactSource = "pools"
+	SourceConfigs            FactSource = "machine configs"
+	SourceImageBuilds        FactSource = "builds of OS images"
+	SourcePDBs               FactSource = "disruption budgets"
+	SourcePods               FactSource = "pods"
+	SourceAlerts             FactSource = "alerts"
+	SourceUpgradeConfigs     FactSource = "UpgradeConfigs"
+	SourceUpgradeJobs        FactSource = "UpgradeJobs"
+	SourceSchedules          FactSource = "schedules of upgrades"
+	SourceMachineSets        FactSource = "MachineSets"
+	SourceClusterMachineSets FactSource = "MachineSets of Cluster API"
+	SourceMachineDeployments FactSource = "MachineDeployments"
+	SourceNodePools          FactSource = "NodePools"
 
 	// SourceMachines stands for the Machines that are being deleted. They are read if a node is cordoned.
-	SourceMachines Source = "machines"
+	SourceMachines FactSource = "machines"
 	// SourcePDBOverlaps stands for the pods selected by budgets. They are read if selectors are inconclusive.
-	SourcePDBOverlaps    Source = "overlaps of disruption budgets"
-	SourceCriticalAlerts Source = "critical alerts"
-	SourceQueries        Source = "custom queries"
-	SourceObjects        Source = "objects with conditions"
+	SourcePDBOverlaps    FactSource = "overlaps of disruption budgets"
+	SourceCriticalAlerts FactSource = "critical alerts"
+	SourceQueries        FactSource = "custom queries"
+	SourceObjects        FactSource = "objects with conditions"
 
-	SourceAPIRequests       Source = "API requests"
-	SourceAdminGates        Source = "admin gates"
-	SourceEtcd              Source = "etcd"
-	SourceOptionalOperators Source = "optional operators"
-	SourceLock              Source = "upgrade lock"
-	SourcePodRequests       Source = "requests of pods"
+	SourceAPIRequests       FactSource = "API requests"
+	SourceAdminGates        FactSource = "admin gates"
+	SourceEtcd              FactSource = "etcd"
+	SourceOptionalOperators FactSource = "optional operators"
+	SourceLock              FactSource = "upgrade lock"
+	SourcePodRequests       FactSource = "requests of pods"
 )
 
 // source describes how to read a source and what depends on it.
@@ -66,12 +66,12 @@ type source struct {
 	cached client.Object
 	// kind is the kind of object that findings in the phases refer to.
 	kind   string
-	phases Phase
+	phases RulePhase
 	read   func(context.Context, *gathering) error
 }
 
 // sources contains all sources except pods, which are read per drain.
-var sources = map[Source]source{
+var sources = map[FactSource]source{
 	SourceClusterVersion: {required: true, cached: &configv1.ClusterVersion{}, read: readVersion},
 	SourceOperators: {
 		required: true, cached: &configv1.ClusterOperator{}, kind: "ClusterOperator", phases: Plan,
@@ -144,24 +144,24 @@ func each[O runtime.Object](of client.ObjectList, add func(*Facts, O)) func(cont
 }
 
 // Required returns the required sources in the order of messages.
-func Required() []Source {
-	return []Source{SourceClusterVersion, SourceOperators, SourceNodes, SourcePools}
+func Required() []FactSource {
+	return []FactSource{SourceClusterVersion, SourceOperators, SourceNodes, SourcePools}
 }
 
 // IsOptional reports whether clusters can be judged without the source.
-func (s Source) IsOptional() bool {
+func (s FactSource) IsOptional() bool {
 	source, known := sources[s]
 	return known && !source.required
 }
 
 // MissingOptional returns the missing optional sources, sorted.
-func (f Facts) MissingOptional() []Source {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.Missing)), func(s Source) bool { return !s.IsOptional() })
+func (f Facts) MissingOptional() []FactSource {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(f.Missing)), func(s FactSource) bool { return !s.IsOptional() })
 }
 
 // Unread returns the kinds that could not be read although findings of the phase refer to them. Such findings
 // are neither confirmed nor resolved.
-func (f Facts) Unread(phase Phase) []string {
+func (f Facts) Unread(phase RulePhase) []string {
 	var kinds []string
 	for _, missing := range slices.Sorted(maps.Keys(f.Missing)) {
 		if s := sources[missing]; s.phases&phase != 0 {

@@ -84,7 +84,7 @@ func TestGather_reads_each_source(t *testing.T) {
 	c.addPDB("shop", "api", "api", 0)
 	c.prometheus = &fakePrometheus{alerts: []clusterstate.Alert{fire("A", "warning")}}
 	facts := c.facts(t)
-	want := []checks.Source{
+	want := []checks.FactSource{
 		"ClusterVersion", "operators", "nodes", "pools", "machine configs", "disruption budgets", "UpgradeConfigs", "UpgradeJobs",
 		"MachineSets", "MachineSets of Cluster API", "MachineDeployments", "NodePools", "builds of OS images", "pods", "alerts",
 	}
@@ -107,7 +107,7 @@ func TestGather_reports_what_is_missing(t *testing.T) {
 	cases := map[string]struct {
 		kind     string
 		err      error
-		source   checks.Source
+		source   checks.FactSource
 		want     checks.Missing
 		complete bool
 	}{
@@ -161,7 +161,7 @@ func TestGather_alerts(t *testing.T) {
 	cases := map[string]struct {
 		change     func(*cluster)
 		prometheus *fakePrometheus
-		phase      checks.Phase
+		phase      checks.RulePhase
 		queries    int
 		missing    string
 	}{
@@ -332,7 +332,7 @@ func TestGather_compares_budgets(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		namespaces int // with two budgets whose selectors are inconclusive
-		phase      checks.Phase
+		phase      checks.RulePhase
 		forbidden  bool
 		want       int // of pairs
 		uncompared int

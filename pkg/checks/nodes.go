@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-func findNodes(in Facts, phase Phase) []Finding {
+func findNodes(in Facts, phase RulePhase) []Finding {
 	if phase == Update {
 		return findUpdateNodes(in)
 	}

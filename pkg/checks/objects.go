@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-func findObjects(in Facts, _ Phase) []Finding {
+func findObjects(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, failing := range in.FailingObjects {
 		f := newFinding(failing.reason, objectSummaries[failing.reason], failing.object)
@@ -195,7 +195,7 @@ func readObjects(ctx context.Context, g *gathering) error {
 	})
 }
 
-func findQueries(in Facts, _ Phase) []Finding {
+func findQueries(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, expression := range in.QueriesWithSamples {
 		f := newFinding("QueryHasSamples", "custom queries with samples")

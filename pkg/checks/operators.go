@@ -13,7 +13,7 @@ import (
 
 // findOperators returns findings for ClusterOperators that are unavailable or degraded, or that do not report
 // these conditions.
-func findOperators(in Facts, phase Phase) []Finding {
+func findOperators(in Facts, phase RulePhase) []Finding {
 	if phase == Update {
 		return in.findOperators()
 	}

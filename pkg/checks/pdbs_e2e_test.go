@@ -33,7 +33,7 @@ func TestPDBs_that_the_real_disruption_controller_leaves_behind(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.ClusterSpec{Masters: 1, Workers: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (f Facts) crossesMinor() bool {
 func Readiness(facts Facts, target string) []Finding {
 	facts.Target, facts.Options = target, GateOptions{IgnoreDelayedPools: true}
 	var found []Finding
-	var unreadable []Source
+	var unreadable []FactSource
 	for _, rule := range rulesOf(Plan) {
 		found = append(found, rule.Find(facts, Plan)...)
 		for _, source := range rule.Needs {
@@ -63,7 +63,7 @@ func about(level Level, kind Type, reason, id, summary string) Finding {
 	return f
 }
 
-func findRisks(in Facts, _ Phase) []Finding {
+func findRisks(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, risk := range in.Version.AvailableUpdate(clusterstate.Target{Version: in.Target}).Risks {
 		f := about(LevelWarning, TypeUnknown, "KnownRisk", NewUID("risk", risk.Name), "the update has the known risk "+text.Excerpt(risk.Name))
@@ -79,7 +79,7 @@ func findRisks(in Facts, _ Phase) []Finding {
 // RiskOf returns the name of the risk in a UID of Readiness, or false if the finding is not about a risk.
 func RiskOf(uid string) (string, bool) { return strings.CutPrefix(uid, "risk/") }
 
-func findOffer(in Facts, _ Phase) []Finding {
+func findOffer(in Facts, _ RulePhase) []Finding {
 	if !in.Has(SourceClusterVersion) || in.isRunning() {
 		return nil
 	}
@@ -107,7 +107,7 @@ func findOffer(in Facts, _ Phase) []Finding {
 func (f Facts) isRunning() bool { return f.Version.Current.Version == f.Target }
 
 // findOtherUpdate returns a finding for a requested or running update that this one would replace.
-func findOtherUpdate(in Facts, _ Phase) []Finding {
+func findOtherUpdate(in Facts, _ RulePhase) []Finding {
 	if unknown, is := controlPlaneUpdating(in.Version, in.Now); is && unknown.Reason == reasonControlPlaneUnknown {
 		unknown.ID = unknown.PlanUID()
 		return []Finding{unknown}
@@ -125,7 +125,7 @@ func findOtherUpdate(in Facts, _ Phase) []Finding {
 	return []Finding{f}
 }
 
-func findUpgradeable(in Facts, _ Phase) []Finding {
+func findUpgradeable(in Facts, _ RulePhase) []Finding {
 	c := in.Version.Upgradeable
 	if !in.crossesMinor() || in.Version.MayLeaveMinor() == clusterstate.Yes {
 		return nil
@@ -136,7 +136,7 @@ func findUpgradeable(in Facts, _ Phase) []Finding {
 	return []Finding{f}
 }
 
-func findAdminAcks(in Facts, _ Phase) []Finding {
+func findAdminAcks(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, gate := range in.Plan.Gates {
 		if !in.crossesMinor() || gate.Acked || !gate.Applies(in.Version.Installed) {
@@ -151,7 +151,7 @@ func findAdminAcks(in Facts, _ Phase) []Finding {
 	return found
 }
 
-func findRemovedAPIs(in Facts, _ Phase) []Finding {
+func findRemovedAPIs(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, api := range in.Plan.APIs {
 		removed := api.RemovedBy(in.Target)
@@ -174,7 +174,7 @@ func findRemovedAPIs(in Facts, _ Phase) []Finding {
 	return found
 }
 
-func findCapacity(in Facts, _ Phase) []Finding {
+func findCapacity(in Facts, _ RulePhase) []Finding {
 	if !in.Has(SourcePodRequests) || !in.Has(SourceNodes) || !in.Has(SourcePools) {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (f Facts) planAlerts() []Finding {
 	})
 }
 
-func findEtcd(in Facts, _ Phase) []Finding {
+func findEtcd(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, c := range in.Plan.Etcd {
 		if !c.Unhealthy() {
@@ -238,7 +238,7 @@ func findEtcd(in Facts, _ Phase) []Finding {
 
 // findCertificates returns findings for pool certificate bundles that expire within seven days. Nodes that
 // have not received a new bundle by then are lost.
-func findCertificates(in Facts, _ Phase) []Finding {
+func findCertificates(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, pool := range in.Pools {
 		earliest := map[string]time.Time{}
@@ -264,7 +264,7 @@ func findCertificates(in Facts, _ Phase) []Finding {
 
 // findOptionalOperators returns findings for operators that are not completely installed or do not support
 // the target's minor version.
-func findOptionalOperators(in Facts, _ Phase) []Finding {
+func findOptionalOperators(in Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for _, csv := range in.Plan.OptionalOperators {
 		f := about(LevelWarning, TypeUnknown, "OptionalOperatorNotReady", NewUID("csv", csv.Namespace, csv.Name), "an optional operator is not ready: "+csv.Name)
@@ -302,7 +302,7 @@ func supports(maxVersion, target string) bool {
 
 // findLock returns a finding for an upgrade in progress. An upgrade to the target itself is not a risk,
 // because it may have requested this plan.
-func findLock(in Facts, _ Phase) []Finding {
+func findLock(in Facts, _ RulePhase) []Finding {
 	if in.Plan.Holder == (lock.Holder{}) {
 		return nil
 	}
@@ -315,7 +315,7 @@ func findLock(in Facts, _ Phase) []Finding {
 }
 
 // unreadable returns a finding for a source that could not be read.
-func (f Facts) unreadable(source Source) Finding {
+func (f Facts) unreadable(source FactSource) Finding {
 	finding := about(LevelWarning, TypeUnknown, "Unreadable", NewUID("unreadable", strings.ReplaceAll(string(source), " ", "-")), "not checked, because it could not be read: "+string(source))
 	if sources[source].required {
 		finding.Level = LevelError

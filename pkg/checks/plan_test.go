@@ -174,7 +174,7 @@ func TestReadiness(t *testing.T) {
 		"no room while two nodes are drained at a time": {patchTarget, func(r *ready) { r.pools[0].Spec.MaxUnavailable = new(intstr.FromInt32(2)) }, []string{"warning capacity/worker"}},
 		"no room because of a cordon":                   {patchTarget, func(r *ready) { r.nodes[1].Spec.Unschedulable = true }, []string{"error node/worker-1/NodeCordoned", "warning capacity/worker"}},
 		"requests of pods unknown": {patchTarget, func(r *ready) {
-			r.plan.Loads, r.plan.Missing = nil, map[checks.Source]checks.Missing{checks.SourcePodRequests: {Reason: checks.MissingUnavailable}}
+			r.plan.Loads, r.plan.Missing = nil, map[checks.FactSource]checks.Missing{checks.SourcePodRequests: {Reason: checks.MissingUnavailable}}
 		}, []string{"warning unreadable/requests-of-pods"}},
 		"load of a node unknown": {patchTarget, func(r *ready) { delete(r.plan.Loads, "worker-1") }, []string{"warning unreadable/capacity/worker"}},
 		"operators": {patchTarget, func(r *ready) {
@@ -224,8 +224,8 @@ func TestReadiness(t *testing.T) {
 		"upgrade of the plan": {patchTarget, func(r *ready) { r.plan.Holder, r.plan.HolderTarget = holder, patchTarget }, []string{"info lock/UpgradeJob ops/weekly"}},
 		"unreadable": {minorTarget, func(r *ready) {
 			why := checks.Missing{Reason: checks.MissingForbidden, Message: "you are not allowed to list them"}
-			r.facts.Missing = map[checks.Source]checks.Missing{checks.SourceNodes: why, checks.SourcePDBs: why, checks.SourcePods: why}
-			r.plan.Missing = map[checks.Source]checks.Missing{checks.SourceEtcd: why, checks.SourceAPIRequests: why, checks.SourceAdminGates: why}
+			r.facts.Missing = map[checks.FactSource]checks.Missing{checks.SourceNodes: why, checks.SourcePDBs: why, checks.SourcePods: why}
+			r.plan.Missing = map[checks.FactSource]checks.Missing{checks.SourceEtcd: why, checks.SourceAPIRequests: why, checks.SourceAdminGates: why}
 		}, []string{
 			"warning unreadable/admin-gates", "warning unreadable/API-requests", "error unreadable/nodes", "warning unreadable/disruption-budgets", "warning unreadable/etcd",
 		}},

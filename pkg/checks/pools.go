@@ -14,7 +14,7 @@ import (
 // skip. It ignores paused pools that the operator itself will unpause if the options say so. It also ignores
 // paused pools in the plan of a release that the control plane already runs, because the only remaining task
 // is to unpause them.
-func findPools(in Facts, phase Phase) []Finding {
+func findPools(in Facts, phase RulePhase) []Finding {
 	var degraded, paused []Finding
 	for _, pool := range in.Pools {
 		if pool.Degraded.IsTrue() && !in.Options.PausedPoolsOnly {

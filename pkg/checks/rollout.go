@@ -16,9 +16,9 @@ import (
 )
 
 // rolloutNeeds lists the sources that show what is still being installed.
-var rolloutNeeds = []Source{SourceClusterVersion, SourceOperators, SourcePools, SourceNodes}
+var rolloutNeeds = []FactSource{SourceClusterVersion, SourceOperators, SourcePools, SourceNodes}
 
-func findRollout(in Facts, _ Phase) []Finding {
+func findRollout(in Facts, _ RulePhase) []Finding {
 	if !in.Has(SourceClusterVersion) {
 		return nil
 	}

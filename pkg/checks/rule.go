@@ -9,13 +9,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Phase is a context in which findings are used.
-type Phase uint8
+// RulePhase is a context in which findings are used.
+type RulePhase uint8
 
 // Phases of rules.
 const (
 	// Gate is the phase for the health gates of an upgrade.
-	Gate Phase = 1 << iota
+	Gate RulePhase = 1 << iota
 	// Plan is the phase for UpdatePlans, before an update starts.
 	Plan
 	// Update is the phase for the status of an update.
@@ -32,50 +32,50 @@ type Rule struct {
 	Informer string
 	// Needs lists the sources that the rule reads. A missing source is an error in a gate and a finding in a
 	// plan.
-	Needs []Source
+	Needs []FactSource
 	// Phases are the phases of the rule.
-	Phases Phase
+	Phases RulePhase
 	// Find returns the findings. Their levels may depend on the phase. A missing source yields no findings.
-	Find func(Facts, Phase) []Finding
+	Find func(Facts, RulePhase) []Finding
 }
 
 // rules is in the order of findings. Alerts are last among the gates, because the findings of other rules
 // determine whether alerts are queried before the interval has passed.
 var rules = []Rule{
 	{
-		Name: "risks", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findRisks,
+		Name: "risks", Needs: []FactSource{SourceClusterVersion}, Phases: Plan, Find: findRisks,
 		Doc: "The release has known risks.",
 	},
 	{
-		Name: "offer", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findOffer,
+		Name: "offer", Needs: []FactSource{SourceClusterVersion}, Phases: Plan, Find: findOffer,
 		Doc: "The release cannot be requested by its version.",
 	},
 	{
-		Name: "other-update", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findOtherUpdate,
+		Name: "other-update", Needs: []FactSource{SourceClusterVersion}, Phases: Plan, Find: findOtherUpdate,
 		Doc: "Another update is in progress or requested.",
 	},
 	{
-		Name: "upgradeable", Needs: []Source{SourceClusterVersion}, Phases: Plan, Find: findUpgradeable,
+		Name: "upgradeable", Needs: []FactSource{SourceClusterVersion}, Phases: Plan, Find: findUpgradeable,
 		Doc: "The cluster may not leave its minor version.",
 	},
 	{
-		Name: "admin-acks", Needs: []Source{SourceAdminGates}, Phases: Plan, Find: findAdminAcks,
+		Name: "admin-acks", Needs: []FactSource{SourceAdminGates}, Phases: Plan, Find: findAdminAcks,
 		Doc: "An administrator has not acknowledged what the release requires.",
 	},
 	{
-		Name: "removed-apis", Needs: []Source{SourceAPIRequests}, Phases: Plan, Find: findRemovedAPIs,
+		Name: "removed-apis", Needs: []FactSource{SourceAPIRequests}, Phases: Plan, Find: findRemovedAPIs,
 		Doc: "Clients use an API that the release removes.",
 	},
 	{
-		Name: "version", Informer: InformerControlPlane, Needs: []Source{SourceClusterVersion}, Phases: Gate | Plan | Update, Find: findVersion,
+		Name: "version", Informer: InformerControlPlane, Needs: []FactSource{SourceClusterVersion}, Phases: Gate | Plan | Update, Find: findVersion,
 		Doc: "The cluster version operator is failing. During an update, also what it installs and refuses.",
 	},
 	{
-		Name: NameOperators, Informer: InformerControlPlane, Needs: []Source{SourceOperators}, Phases: Gate | Plan | Update, Find: findOperators,
+		Name: NameOperators, Informer: InformerControlPlane, Needs: []FactSource{SourceOperators}, Phases: Gate | Plan | Update, Find: findOperators,
 		Doc: "ClusterOperators are unavailable or degraded, or do not report it. During an update, also those that are being updated.",
 	},
 	{
-		Name: NamePools, Needs: []Source{SourcePools, SourceNodes}, Phases: Gate | Plan, Find: findPools,
+		Name: NamePools, Needs: []FactSource{SourcePools, SourceNodes}, Phases: Gate | Plan, Find: findPools,
 		Doc: "Machine config pools are degraded, paused although they have machines, or select the same nodes.",
 	},
 	{
@@ -83,43 +83,43 @@ var rules = []Rule{
 		Doc: "An update is still being installed, on the control plane or on the nodes of a pool.",
 	},
 	{
-		Name: "nodes", Informer: InformerNodes, Needs: []Source{SourceNodes, SourceMachines}, Phases: Gate | Plan | Update, Find: findNodes,
+		Name: "nodes", Informer: InformerNodes, Needs: []FactSource{SourceNodes, SourceMachines}, Phases: Gate | Plan | Update, Find: findNodes,
 		Doc: "Nodes are not ready, cordoned by hand, or under pressure. During an update, also those that are being updated, and what holds their drains.",
 	},
 	{
-		Name: "pdbs", Needs: []Source{SourcePDBs, SourcePDBOverlaps}, Phases: Gate | Plan, Find: findPDBs,
+		Name: "pdbs", Needs: []FactSource{SourcePDBs, SourcePDBOverlaps}, Phases: Gate | Plan, Find: findPDBs,
 		Doc: "PodDisruptionBudgets block a drain forever: in a gate, only in namespaces where drains are never forced.",
 	},
 	{
-		Name: "capacity", Needs: []Source{SourcePodRequests, SourceNodes, SourcePools}, Phases: Plan, Find: findCapacity,
+		Name: "capacity", Needs: []FactSource{SourcePodRequests, SourceNodes, SourcePools}, Phases: Plan, Find: findCapacity,
 		Doc: "The pods of drained nodes do not fit on the other nodes of their pool.",
 	},
 	{
-		Name: "etcd", Needs: []Source{SourceEtcd}, Phases: Plan, Find: findEtcd,
+		Name: "etcd", Needs: []FactSource{SourceEtcd}, Phases: Plan, Find: findEtcd,
 		Doc: "Etcd is not healthy.",
 	},
 	{
-		Name: "certificates", Needs: []Source{SourcePools}, Phases: Plan, Find: findCertificates,
+		Name: "certificates", Needs: []FactSource{SourcePools}, Phases: Plan, Find: findCertificates,
 		Doc: "A certificate of a pool expires soon.",
 	},
 	{
-		Name: "optional-operators", Needs: []Source{SourceOptionalOperators}, Phases: Plan, Find: findOptionalOperators,
+		Name: "optional-operators", Needs: []FactSource{SourceOptionalOperators}, Phases: Plan, Find: findOptionalOperators,
 		Doc: "An optional operator is not ready, or does not support the release.",
 	},
 	{
-		Name: "lock", Needs: []Source{SourceLock}, Phases: Plan, Find: findLock,
+		Name: "lock", Needs: []FactSource{SourceLock}, Phases: Plan, Find: findLock,
 		Doc: "Another upgrade is in progress.",
 	},
 	{
-		Name: NameObjects, Needs: []Source{SourceObjects}, Phases: Gate, Find: findObjects,
+		Name: NameObjects, Needs: []FactSource{SourceObjects}, Phases: Gate, Find: findObjects,
 		Doc: "An object does not satisfy its condition, or does not exist.",
 	},
 	{
-		Name: NameQueries, Needs: []Source{SourceQueries}, Phases: Gate, Find: findQueries,
+		Name: NameQueries, Needs: []FactSource{SourceQueries}, Phases: Gate, Find: findQueries,
 		Doc: "The result of a custom query has samples.",
 	},
 	{
-		Name: NameAlerts, Informer: InformerAlerts, Needs: []Source{SourceAlerts, SourceCriticalAlerts}, Phases: Gate | Plan | Update, Find: findAlerts,
+		Name: NameAlerts, Informer: InformerAlerts, Needs: []FactSource{SourceAlerts, SourceCriticalAlerts}, Phases: Gate | Plan | Update, Find: findAlerts,
 		Doc: "Critical alerts are firing, or pending after an upgrade; in a plan, also those that warn. During an update, those that began during it.",
 	},
 	{
@@ -131,7 +131,7 @@ var rules = []Rule{
 // Rules returns the rules.
 func Rules() []Rule { return slices.Clone(rules) }
 
-func rulesOf(phase Phase) []Rule {
+func rulesOf(phase RulePhase) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.Phases&phase == 0 })
 }
 

@@ -199,11 +199,11 @@ func (f Facts) appendHolds(found []Finding, node *clusterstate.Node, in scope) [
 }
 
 // isLong reports whether a drain takes long or its start is unknown.
-func (f Facts) isLong(drain Drain) bool {
+func (f Facts) isLong(drain DrainingNode) bool {
 	return !clusterstate.IsPlausible(drain.Start, f.Now) || f.Now.Sub(drain.Start) >= LongDrain
 }
 
-func (f Facts) holdFinding(pod *clusterstate.DrainedPod, drain Drain, in scope) Finding {
+func (f Facts) holdFinding(pod *clusterstate.DrainedPod, drain DrainingNode, in scope) Finding {
 	hold := pod.Hold(clusterstate.DrainDeadlines{})
 	resources := []Resource{{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, nodeResource(drain.Node)}
 	finding := in.finding(LevelWarning, TypeUpdateStalled, "PodNotEvicted", "pods that are not evicted yet")

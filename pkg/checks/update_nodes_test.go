@@ -237,8 +237,8 @@ func TestNodes_degraded_pool_is_caused_by_its_nodes(t *testing.T) {
 // An informer finds nothing if the required facts are missing.
 func TestInformers_find_nothing_in_missing_facts(t *testing.T) {
 	t.Parallel()
-	forbidden := func(sources ...checks.Source) map[checks.Source]checks.Missing {
-		all := map[checks.Source]checks.Missing{}
+	forbidden := func(sources ...checks.FactSource) map[checks.FactSource]checks.Missing {
+		all := map[checks.FactSource]checks.Missing{}
 		for _, source := range sources {
 			all[source] = checks.Missing{Reason: checks.MissingForbidden}
 		}

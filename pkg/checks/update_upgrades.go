@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-func findUpgrades(f Facts, _ Phase) []Finding {
+func findUpgrades(f Facts, _ RulePhase) []Finding {
 	var found []Finding
 	for i := range f.Upgrades {
 		u := &f.Upgrades[i]

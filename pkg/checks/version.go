@@ -11,7 +11,7 @@ const keyClusterVersion = "ClusterVersion/version"
 const reasonControlPlaneUnknown = "ControlPlaneUnknown"
 
 // findVersion reads the condition Failing, because a ClusterVersion has no condition Degraded.
-func findVersion(in Facts, phase Phase) []Finding {
+func findVersion(in Facts, phase RulePhase) []Finding {
 	switch {
 	case phase == Update:
 		return in.findVersion(in.findOperators())

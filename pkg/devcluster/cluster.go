@@ -49,7 +49,7 @@ type Options struct {
 	BinDir string
 	// Dir is the state folder. It is created if missing.
 	Dir  string
-	Spec openshiftsim.Spec
+	Spec openshiftsim.ClusterSpec
 	// Kinds, if set, contains YAML files of CustomResourceDefinitions to apply in addition to
 	// OpenShift's.
 	Kinds fs.FS
@@ -82,7 +82,7 @@ type Cluster struct {
 	// Sink receives the notifications from the operator's webhook.
 	Sink *sink.Server
 
-	spec           openshiftsim.Spec
+	spec           openshiftsim.ClusterSpec
 	programs       []string
 	graph          *updategraph.Server
 	realCVO        *realcvo.Operator // nil if simulated
@@ -154,7 +154,7 @@ func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 }
 
 // Spec returns the description of the cluster, with defaults applied.
-func (c *Cluster) Spec() openshiftsim.Spec { return c.spec }
+func (c *Cluster) Spec() openshiftsim.ClusterSpec { return c.spec }
 
 // Path returns the path of a file in the state folder.
 func (c *Cluster) Path(elements ...string) string {

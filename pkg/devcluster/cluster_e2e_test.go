@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-func start(t *testing.T, spec openshiftsim.Spec) *devcluster.Cluster {
+func start(t *testing.T, spec openshiftsim.ClusterSpec) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -101,7 +101,7 @@ func history(entries ...string) func(*configv1.ClusterVersion) bool {
 
 func TestCluster_version_operator(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, openshiftsim.Spec{Speed: 240, Releases: []updategraph.Release{
+	cluster := start(t, openshiftsim.ClusterSpec{Speed: 240, Releases: []updategraph.Release{
 		{Version: "4.20.5", Channels: []string{"stable-4.20", "stable-4.21"}},
 		{Version: "4.20.6", Channels: []string{"stable-4.20"}, Refused: "the signature does not verify"},
 		{Version: "4.20.7", Channels: []string{"stable-4.20"}},

@@ -27,7 +27,7 @@ import (
 // TestCluster_runs_jobs runs Jobs under the real job controller and TTL controller.
 func TestCluster_runs_jobs(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, openshiftsim.Spec{})
+	cluster := start(t, openshiftsim.ClusterSpec{})
 	t.Run("local process, and its time to live", func(t *testing.T) {
 		t.Parallel()
 		testLocalJob(t, cluster)

@@ -80,7 +80,7 @@ func becomes(t *testing.T, what func() string, want string) {
 
 func TestMachineAPI(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, openshiftsim.Spec{Speed: 240, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
+	cluster := start(t, openshiftsim.ClusterSpec{Speed: 240, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
 		{Name: "worker-a"},
 		{Name: "worker-b", Provider: machineapi.Provider{Refused: "InsufficientResources: You have exceeded your quota."}},
 		{Name: "worker-c", Provider: machineapi.Provider{NotReady: true}},

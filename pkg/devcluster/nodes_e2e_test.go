@@ -94,7 +94,7 @@ func workload(t *testing.T, cluster *devcluster.Cluster, replicas int32, budget 
 
 func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 	t.Parallel()
-	cluster := start(t, openshiftsim.Spec{Speed: 480, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
+	cluster := start(t, openshiftsim.ClusterSpec{Speed: 480, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
 		{Name: "infra", Nodes: 2, Paused: true},
 	}})
 	workload(t, cluster, 4, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))})

@@ -43,24 +43,24 @@ const (
 	RecordedCommitted
 )
 
-// Phase is the state of an attempt before and after its commit, including who requested the target.
-type Phase int
+// CommitPhase is the state of an attempt before and after its commit, including who requested the target.
+type CommitPhase int
 
 // The phases of a commit.
 const (
-	PhaseUnknown    Phase = iota // nothing is declared, and nothing is written
-	PhaseOpen                    // nothing is requested
-	PhaseUnsent                  // the request is noted, and the cluster does not show it
-	PhaseOurs                    // the request of this attempt waits
-	PhaseForeign                 // the request or the update is another client's
-	PhaseLost                    // another client has replaced the request of this attempt
-	PhaseCommitted               // the update of this attempt has begun
-	PhaseSuperseded              // another update has replaced the one of this attempt
-	PhaseThere                   // the target is installed, and this attempt has not requested it
+	PhaseUnknown    CommitPhase = iota // nothing is declared, and nothing is written
+	PhaseOpen                          // nothing is requested
+	PhaseUnsent                        // the request is noted, and the cluster does not show it
+	PhaseOurs                          // the request of this attempt waits
+	PhaseForeign                       // the request or the update is another client's
+	PhaseLost                          // another client has replaced the request of this attempt
+	PhaseCommitted                     // the update of this attempt has begun
+	PhaseSuperseded                    // another update has replaced the one of this attempt
+	PhaseThere                         // the target is installed, and this attempt has not requested it
 )
 
 // phases is the table of PhaseOf, by recorded and observed state.
-var phases = [...][7]Phase{
+var phases = [...][7]CommitPhase{
 	//                    None            Ignored          Pending          Refused          Other            Begun           Done
 	RecordedEarly:        {PhaseOpen, PhaseOpen, PhaseForeign, PhaseForeign, PhaseForeign, PhaseForeign, PhaseThere},
 	RecordedNotRequested: {PhaseOpen, PhaseOpen, PhaseForeign, PhaseForeign, PhaseForeign, PhaseCommitted, PhaseThere},
@@ -70,7 +70,7 @@ var phases = [...][7]Phase{
 
 // PhaseOf is the only place that decides whether an attempt is committed, and who made the request. An answer
 // that would end an attempt or drop its request counts only if the API server has confirmed it.
-func PhaseOf(r Recorded, o Observed, confirmed bool, err error) Phase {
+func PhaseOf(r Recorded, o Observed, confirmed bool, err error) CommitPhase {
 	switch {
 	case r == RecordedCommitted && (err != nil || !confirmed):
 		return PhaseCommitted
@@ -141,7 +141,7 @@ func (b Runbook) recorded(record history.Record) Recorded {
 
 // phase returns the phase of an attempt, and the present answer of its committing step. It asks the API server
 // if Run.Confirm is set or the cache does not suffice. After an error, the phase is PhaseUnknown.
-func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record history.Record, run Run) (Phase, Result, error) {
+func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record history.Record, run Run) (CommitPhase, Result, error) {
 	recorded, commit := b.recorded(record), b.CommitStep()
 	if recorded == RecordedEarly || recorded == RecordedCommitted || commit.Commit.Observe == nil {
 		return PhaseOf(recorded, ObservedNone, false, nil), Result{}, nil // what the cluster shows decides nothing
@@ -161,13 +161,13 @@ func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record histor
 
 // CurrentPhase returns the phase of an attempt by its record and the cluster. The cluster counts although there
 // is a record, because another client may have started the same update. The clock measures the timeout.
-func CurrentPhase(ctx context.Context, by clock.PassiveClock, book Runbook, record history.Record) (Phase, error) {
+func CurrentPhase(ctx context.Context, by clock.PassiveClock, book Runbook, record history.Record) (CommitPhase, error) {
 	record.Conditions = renameSteps(book, record.Conditions)
 	return book.ask(ctx, by, record, len(record.Conditions) > 0) // if no step has begun, a no ends nothing
 }
 
 // ask is phase without the answer of the step.
-func (b Runbook) ask(ctx context.Context, by clock.PassiveClock, record history.Record, confirm bool) (Phase, error) {
+func (b Runbook) ask(ctx context.Context, by clock.PassiveClock, record history.Record, confirm bool) (CommitPhase, error) {
 	phase, _, err := b.phase(ctx, by, record, Run{Confirm: confirm, Now: by.Now()})
 	if err != nil {
 		err = fmt.Errorf("determining whether the upgrade has commenced: %w", err)

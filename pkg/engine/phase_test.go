@@ -28,37 +28,37 @@ func TestPhaseOf(t *testing.T) {
 	for _, row := range []struct {
 		name        string
 		recorded    engine.Recorded
-		confirmed   [7]engine.Phase // None, Ignored, Pending, Refused, Other, Begun, Done
-		unconfirmed [7]engine.Phase
-		failed      engine.Phase
+		confirmed   [7]engine.CommitPhase // None, Ignored, Pending, Refused, Other, Begun, Done
+		unconfirmed [7]engine.CommitPhase
+		failed      engine.CommitPhase
 	}{
 		{
 			"Early", engine.RecordedEarly,
-			[7]engine.Phase{open, open, foreign, foreign, foreign, foreign, there},
-			[7]engine.Phase{open, open, foreign, foreign, foreign, foreign, unknown},
+			[7]engine.CommitPhase{open, open, foreign, foreign, foreign, foreign, there},
+			[7]engine.CommitPhase{open, open, foreign, foreign, foreign, foreign, unknown},
 			unknown,
 		},
 		{
 			"NotRequested", engine.RecordedNotRequested,
-			[7]engine.Phase{open, open, foreign, foreign, foreign, committed, there},
-			[7]engine.Phase{open, open, foreign, foreign, foreign, committed, unknown},
+			[7]engine.CommitPhase{open, open, foreign, foreign, foreign, committed, there},
+			[7]engine.CommitPhase{open, open, foreign, foreign, foreign, committed, unknown},
 			unknown,
 		},
 		{
 			"Requested", engine.RecordedRequested,
-			[7]engine.Phase{unsent, unsent, ours, ours, lost, committed, committed},
-			[7]engine.Phase{unsent, unsent, ours, ours, unknown, committed, committed},
+			[7]engine.CommitPhase{unsent, unsent, ours, ours, lost, committed, committed},
+			[7]engine.CommitPhase{unsent, unsent, ours, ours, unknown, committed, committed},
 			unknown,
 		},
 		{
 			"Committed", engine.RecordedCommitted,
-			[7]engine.Phase{superseded, superseded, superseded, superseded, superseded, committed, committed},
-			[7]engine.Phase{committed, committed, committed, committed, committed, committed, committed},
+			[7]engine.CommitPhase{superseded, superseded, superseded, superseded, superseded, committed, committed},
+			[7]engine.CommitPhase{committed, committed, committed, committed, committed, committed, committed},
 			committed,
 		},
 	} {
 		for i, observed := range allObserved {
-			for confirmed, want := range map[bool]engine.Phase{true: row.confirmed[i], false: row.unconfirmed[i]} {
+			for confirmed, want := range map[bool]engine.CommitPhase{true: row.confirmed[i], false: row.unconfirmed[i]} {
 				if got := engine.PhaseOf(row.recorded, observed, confirmed, nil); got != want {
 					t.Errorf("%s, column %d, confirmed %t: phase %d, want %d", row.name, i, confirmed, got, want)
 				}

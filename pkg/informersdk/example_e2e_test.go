@@ -53,7 +53,7 @@ func TestExample(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
 	program := buildExample(t)
 	running := devtest.Start(t, func(ctx context.Context) (*devcluster.Cluster, error) {
-		return devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
+		return devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.ClusterSpec{Masters: 1, Workers: 1}})
 	})
 	api, err := manifests.Client(running.RESTConfig())
 	if err != nil {

@@ -3,7 +3,7 @@
 
 // Package lifecycle runs upgrade objects of any kind through their life. It waits for the requested time,
 // acquires the lock of the cluster, sets the finalizer, lets the engine run the steps of the runbook, saves and
-// publishes the record, and finally releases the lock and removes the finalizer. A Kind describes the
+// publishes the record, and finally releases the lock and removes the finalizer. An UpgradeKind describes the
 // differences between kinds.
 //
 // These rules hold for every kind:

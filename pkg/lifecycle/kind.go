@@ -16,9 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Kind describes a kind of upgrade objects. Its methods change nothing, and only those with a context read
+// UpgradeKind describes a kind of upgrade objects. Its methods change nothing, and only those with a context read
 // objects.
-type Kind[T client.Object] interface {
+type UpgradeKind[T client.Object] interface {
 	// GroupVersionKind identifies the kind in the lock, in Events, and in metrics.
 	GroupVersionKind() schema.GroupVersionKind
 	// Finalizer returns the finalizer of objects with an attempt in progress.
@@ -49,13 +49,13 @@ type Kind[T client.Object] interface {
 	CacheIsCurrent(ctx context.Context) (bool, error)
 }
 
-// StatusCompleter is a Kind whose status has more than the part that the lifecycle maintains.
+// StatusCompleter is an UpgradeKind whose status has more than the part that the lifecycle maintains.
 type StatusCompleter[T client.Object] interface {
 	// CompleteStatus sets the rest of a status before it is written. It makes no request, and is deterministic.
 	CompleteStatus(obj T)
 }
 
-// ClusterLister is a Kind for several clusters, each with its own lock.
+// ClusterLister is an UpgradeKind for several clusters, each with its own lock.
 type ClusterLister[T client.Object] interface {
 	// ListOfLock returns the objects of a lock.
 	ListOfLock(ctx context.Context, r client.Reader, lock client.ObjectKey) ([]T, error)
@@ -65,14 +65,14 @@ type ClusterLister[T client.Object] interface {
 	FormerLockNamespace(obj T) string
 }
 
-// Releaser is a Kind that removes more from an object than the finalizer of its attempt.
+// Releaser is an UpgradeKind that removes more from an object than the finalizer of its attempt.
 type Releaser[T client.Object] interface {
 	// Release changes the object before it is written without the finalizer.
 	Release(ctx context.Context, obj T) error
 }
 
 // listOfLock returns the objects of a kind that have a lock.
-func listOfLock[T client.Object](ctx context.Context, kind Kind[T], r client.Reader, lock client.ObjectKey) ([]T, error) {
+func listOfLock[T client.Object](ctx context.Context, kind UpgradeKind[T], r client.Reader, lock client.ObjectKey) ([]T, error) {
 	if lister, ok := kind.(ClusterLister[T]); ok {
 		return lister.ListOfLock(ctx, r, lock)
 	}

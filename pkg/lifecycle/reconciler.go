@@ -35,7 +35,7 @@ const (
 // Reconciler runs the objects of one kind through their life.
 type Reconciler[T client.Object] struct {
 	// Kind describes the objects.
-	Kind Kind[T]
+	Kind UpgradeKind[T]
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.

@@ -27,9 +27,9 @@ const InfrastructureName = "devcluster"
 // OperatorNamespace is the namespace of the operator.
 const OperatorNamespace = "managed-upgrade-operator"
 
-// Spec describes a cluster. The zero value describes a small healthy cluster with an update to the
+// ClusterSpec describes a cluster. The zero value describes a small healthy cluster with an update to the
 // next patch release.
-type Spec struct {
+type ClusterSpec struct {
 	// Version is the installed version. It defaults to 4.20.5.
 	Version string `json:"version,omitempty"`
 	// Channel is the channel of the ClusterVersion. It defaults to the stable channel of the version.
@@ -38,7 +38,7 @@ type Spec struct {
 	// patch release in the cluster's channel.
 	Releases []updategraph.Release `json:"releases,omitempty"`
 	// Operators changes the behavior of default ClusterOperators or adds more.
-	Operators []cvo.Operator `json:"operators,omitempty"`
+	Operators []cvo.OperatorSpec `json:"operators,omitempty"`
 	// Masters and Workers are the numbers of nodes in the pools master and worker. They default to 3.
 	Masters int `json:"masters,omitempty"`
 	Workers int `json:"workers,omitempty"`
@@ -59,7 +59,7 @@ type Spec struct {
 	Speed timescale.Speed `json:"speed,omitempty"`
 }
 
-// DefaultSpeed is the default of Spec.Speed.
+// DefaultSpeed is the default of ClusterSpec.Speed.
 const DefaultSpeed timescale.Speed = 60
 
 // CVO is an implementation of the cluster version operator.
@@ -77,7 +77,7 @@ const (
 )
 
 // WithDefaults returns the spec with defaults applied.
-func (s Spec) WithDefaults() Spec {
+func (s ClusterSpec) WithDefaults() ClusterSpec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
 	s.CVO = cmp.Or(s.CVO, Simulated)
 	s.Speed = cmp.Or(s.Speed, DefaultSpeed)
@@ -110,7 +110,7 @@ func (s Spec) WithDefaults() Spec {
 }
 
 // pools returns the pools that every cluster has, followed by additional ones.
-func pools(s Spec) []machineconfig.Pool {
+func pools(s ClusterSpec) []machineconfig.Pool {
 	all := []machineconfig.Pool{{Name: machineconfig.Master}, {Name: machineconfig.Worker}}
 	for _, pool := range s.Pools {
 		switch pool.Name {
@@ -128,10 +128,10 @@ func pools(s Spec) []machineconfig.Pool {
 
 // operators returns the default operators with the special ones merged in. Additional operators
 // come first, because the machine config operator must be last.
-func operators(special []cvo.Operator) []cvo.Operator {
+func operators(special []cvo.OperatorSpec) []cvo.OperatorSpec {
 	all := cvo.DefaultOperators()
 	for _, operator := range special {
-		index := slices.IndexFunc(all, func(known cvo.Operator) bool { return known.Name == operator.Name })
+		index := slices.IndexFunc(all, func(known cvo.OperatorSpec) bool { return known.Name == operator.Name })
 		if index >= 0 {
 			all[index] = operator
 		} else {
@@ -142,7 +142,7 @@ func operators(special []cvo.Operator) []cvo.Operator {
 }
 
 // Validate returns an error for each invalid field and lists the valid values.
-func (s Spec) Validate(path *field.Path) field.ErrorList {
+func (s ClusterSpec) Validate(path *field.Path) field.ErrorList {
 	written := s
 	s = s.WithDefaults()
 	var allErrs field.ErrorList
@@ -178,7 +178,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-func (s Spec) validateNodes(path *field.Path) field.ErrorList {
+func (s ClusterSpec) validateNodes(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if s.Masters < 0 {
 		allErrs = append(allErrs, field.Invalid(path.Child("masters"), s.Masters, "must be at least 1"))
@@ -205,7 +205,7 @@ func (s Spec) validateNodes(path *field.Path) field.ErrorList {
 }
 
 // validatePools validates the pools in the original spec.
-func (s Spec) validatePools(path *field.Path, written []machineconfig.Pool) field.ErrorList {
+func (s ClusterSpec) validatePools(path *field.Path, written []machineconfig.Pool) field.ErrorList {
 	var allErrs field.ErrorList
 	seen := map[string]bool{}
 	for i, pool := range written {
@@ -228,7 +228,7 @@ func (s Spec) validatePools(path *field.Path, written []machineconfig.Pool) fiel
 	return allErrs
 }
 
-func (s Spec) validateMachineSets(path *field.Path) field.ErrorList {
+func (s ClusterSpec) validateMachineSets(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	seen := map[string]bool{}
 	for i, set := range s.MachineSets {

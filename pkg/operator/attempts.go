@@ -26,7 +26,7 @@ import (
 // objects. runbook returns the runbook of an upgrade, or an empty one if its type is unknown.
 func UpgradeConfigSource(
 	kind manager.Kind, clk clock.PassiveClock, runbook func(*upgradev1alpha1.UpgradeConfig) engine.Runbook,
-) nodekeeper.Source {
+) nodekeeper.AttemptSource {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
 		var list upgradev1alpha1.UpgradeConfigList
 		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -48,14 +48,14 @@ func UpgradeConfigSource(
 		}
 		return active, nil
 	}
-	return nodekeeper.Source{Kind: kind, Active: active}
+	return nodekeeper.AttemptSource{Kind: kind, Active: active}
 }
 
 // UpgradeJobSource returns a nodekeeper source for UpgradeJobs that force drains. kind declares the
 // reconciled objects. runbook returns the runbook of an attempt.
 func UpgradeJobSource(
 	kind manager.Kind, clk clock.PassiveClock, runbook func(*maintenancev1beta1.UpgradeJob, history.Record) engine.Runbook,
-) nodekeeper.Source {
+) nodekeeper.AttemptSource {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
 		var list maintenancev1beta1.UpgradeJobList
 		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -81,7 +81,7 @@ func UpgradeJobSource(
 		}
 		return active, nil
 	}
-	return nodekeeper.Source{Kind: kind, Active: active}
+	return nodekeeper.AttemptSource{Kind: kind, Active: active}
 }
 
 // isCommitted reports whether the attempt has passed the point of no return according to its

@@ -29,7 +29,7 @@ func TestFinalizersOfOtherClients_are_kept(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := simulation.New(simulation.WorldOptions{Definitions: definitions})
-	cluster, err := openshift.New(w, openshiftsim.Spec{})
+	cluster, err := openshift.New(w, openshiftsim.ClusterSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,10 +53,10 @@ func (p *operator) withHooks(o *manager.Options, watches []manager.Kind, kind ma
 }
 
 // jobSnapshot returns the effective configuration for UpgradeJobs.
-func (p *operator) jobSnapshot() upgradejob.Snapshot {
+func (p *operator) jobSnapshot() upgradejob.ConfigSnapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return upgradejob.Snapshot{Upgrader: p.currentJob, Config: p.current.Config, ConfigError: p.current.ConfigError}
+	return upgradejob.ConfigSnapshot{Upgrader: p.currentJob, Config: p.current.Config, ConfigError: p.current.ConfigError}
 }
 
 // jobRunbook returns the runbook of an attempt of an UpgradeJob. Callers must not run it.

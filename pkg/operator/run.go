@@ -133,7 +133,7 @@ type operator struct {
 	proxy       *clusterproxy.Proxy
 
 	mu         sync.Mutex
-	current    upgradeconfig.Snapshot
+	current    upgradeconfig.ConfigSnapshot
 	currentJob upgradejob.Upgrader
 }
 
@@ -166,7 +166,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	if err := p.newJobs(o, watches); err != nil {
 		return nil, err
 	}
-	sources := []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)}
+	sources := []nodekeeper.AttemptSource{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)}
 	if !p.withoutMaintenance {
 		sources = append(sources, UpgradeJobSource(p.jobs.Kind(), clk, p.jobRunbook))
 	}
@@ -303,7 +303,7 @@ func (p *operator) changed() chan event.GenericEvent {
 }
 
 // snapshot returns the effective configuration.
-func (p *operator) snapshot() upgradeconfig.Snapshot {
+func (p *operator) snapshot() upgradeconfig.ConfigSnapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current

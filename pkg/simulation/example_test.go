@@ -70,8 +70,8 @@ func operator() *simulation.Program {
 		}}
 		reconciler := &upgradeconfig.Reconciler{
 			Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: "managed-upgrade-operator",
-			Config: func() upgradeconfig.Snapshot {
-				return upgradeconfig.Snapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"SHOP": shop{osd}, "APPROVED": approved{osd}}, Config: config.Default()}
+			Config: func() upgradeconfig.ConfigSnapshot {
+				return upgradeconfig.ConfigSnapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"SHOP": shop{osd}, "APPROVED": approved{osd}}, Config: config.Default()}
 			},
 			Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
 		}

@@ -54,30 +54,30 @@ func NeedsAcceptance(level updatev1beta1.Level) bool {
 	return level != updatev1beta1.LevelStatus && level != updatev1beta1.LevelInfo
 }
 
-// Verdict says whether an insight that needs acceptance is accepted.
-type Verdict string
+// AcceptanceVerdict says whether an insight that needs acceptance is accepted.
+type AcceptanceVerdict string
 
 // The verdicts.
 const (
 	// VerdictAccepted is the verdict for an accepted insight.
-	VerdictAccepted Verdict = "Accepted"
+	VerdictAccepted AcceptanceVerdict = "Accepted"
 	// VerdictUnaccepted is the verdict if there is no decision about the insight.
-	VerdictUnaccepted Verdict = "Unaccepted"
+	VerdictUnaccepted AcceptanceVerdict = "Unaccepted"
 	// VerdictRefused is the verdict if the insight is listed with accepted: false.
-	VerdictRefused Verdict = "Refused"
+	VerdictRefused AcceptanceVerdict = "Refused"
 	// VerdictAmbiguous is the verdict if the acceptance has no UUID and matches several insights.
-	VerdictAmbiguous Verdict = "Ambiguous"
+	VerdictAmbiguous AcceptanceVerdict = "Ambiguous"
 	// VerdictStale is the verdict if the insight was accepted before it was observed, or for another release.
-	VerdictStale Verdict = "Stale"
+	VerdictStale AcceptanceVerdict = "Stale"
 	// VerdictIncomplete is the verdict for a critical insight if its acceptance lacks the UUID or a reason.
-	VerdictIncomplete Verdict = "Incomplete"
+	VerdictIncomplete AcceptanceVerdict = "Incomplete"
 )
 
 // Judged pairs an insight that needs acceptance with its verdict.
 type Judged struct {
 	Reported
 
-	Verdict Verdict
+	Verdict AcceptanceVerdict
 }
 
 // Scope limits which acceptances count.
@@ -113,7 +113,7 @@ func Judge(entries []updatev1beta1.AcceptedInsight, all []Reported, scope Scope)
 
 // verdict returns the verdict for one insight. unique is set if no other insight has the same informer and
 // uid.
-func verdict(entries []updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
+func verdict(entries []updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) AcceptanceVerdict {
 	best := VerdictUnaccepted
 	for i := range entries {
 		if !matches(&entries[i], r) {
@@ -134,7 +134,7 @@ func matches(entry *updatev1beta1.AcceptedInsight, r *Reported) bool {
 	return entry.UpdateInformer == r.Informer && entry.UID == r.Insight.UID && (entry.UUID == "" || entry.UUID == r.Insight.UUID)
 }
 
-func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) Verdict {
+func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, scope Scope) AcceptanceVerdict {
 	switch {
 	case !entry.Accepted:
 		return VerdictRefused

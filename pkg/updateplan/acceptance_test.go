@@ -55,51 +55,51 @@ func TestJudge(t *testing.T) {
 		insights []updatev1beta1.Insight
 		entries  []updatev1beta1.AcceptedInsight
 		undated  bool
-		want     []updateplan.Verdict
+		want     []updateplan.AcceptanceVerdict
 	}{
-		"nothing accepted":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, nil, false, []updateplan.Verdict{"Unaccepted"}},
+		"nothing accepted":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, nil, false, []updateplan.AcceptanceVerdict{"Unaccepted"}},
 		"no acceptance needed":    {[]updatev1beta1.Insight{insight("a", "1", "info"), insight("b", "2", "status")}, nil, false, nil},
-		"unknown level needs it":  {[]updatev1beta1.Insight{insight("a", "1", "fatal"), insight("b", "2", "")}, nil, false, []updateplan.Verdict{"Unaccepted", "Unaccepted"}},
-		"by uid":                  {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"}},
-		"by uuid":                 {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Accepted"}},
-		"by another uuid":         {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "2", true)}, false, []updateplan.Verdict{"Unaccepted"}},
-		"by uuid and another uid": {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("b", "1", true)}, false, []updateplan.Verdict{"Unaccepted"}},
-		"of another informer":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{other}, false, []updateplan.Verdict{"Unaccepted"}},
+		"unknown level needs it":  {[]updatev1beta1.Insight{insight("a", "1", "fatal"), insight("b", "2", "")}, nil, false, []updateplan.AcceptanceVerdict{"Unaccepted", "Unaccepted"}},
+		"by uid":                  {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
+		"by uuid":                 {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
+		"by another uuid":         {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "2", true)}, false, []updateplan.AcceptanceVerdict{"Unaccepted"}},
+		"by uuid and another uid": {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("b", "1", true)}, false, []updateplan.AcceptanceVerdict{"Unaccepted"}},
+		"of another informer":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{other}, false, []updateplan.AcceptanceVerdict{"Unaccepted"}},
 		"ambiguous accepts neither": {
 			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
 			[]updatev1beta1.AcceptedInsight{entry("a", "", true)},
 			false,
-			[]updateplan.Verdict{"Ambiguous", "Ambiguous"},
+			[]updateplan.AcceptanceVerdict{"Ambiguous", "Ambiguous"},
 		},
 		"ambiguous with one that needs none": {
-			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", "info")}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Ambiguous"},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", "info")}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.AcceptanceVerdict{"Ambiguous"},
 		},
 		"ambiguous, one by uuid": {
 			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
 			[]updatev1beta1.AcceptedInsight{entry("a", "", true), entry("a", "2", true)},
 			false,
-			[]updateplan.Verdict{"Ambiguous", "Accepted"},
+			[]updateplan.AcceptanceVerdict{"Ambiguous", "Accepted"},
 		},
 		"one insight in two places": {
-			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Accepted"},
+			[]updatev1beta1.Insight{insight("a", "1", warning), insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.AcceptanceVerdict{"Accepted"},
 		},
-		"withdrawn":            {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
-		"withdrawn by uuid":    {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true), entry("a", "1", false)}, false, []updateplan.Verdict{"Refused"}},
-		"withdrawn by uid":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true), entry("a", "", false)}, false, []updateplan.Verdict{"Refused"}},
-		"critical":             {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.Verdict{"Incomplete"}},
-		"critical with reason": {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasonOnly}, false, []updateplan.Verdict{"Incomplete"}},
-		"critical with both":   {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasoned}, false, []updateplan.Verdict{"Accepted"}},
-		"accepted when seen":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, false, []updateplan.Verdict{"Accepted"}},
-		"accepted before":      {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(-time.Second)}, false, []updateplan.Verdict{"Stale"}},
-		"accepted ahead":       {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.Verdict{"Stale"}},
-		"undated is dropped":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, true, []updateplan.Verdict{"Stale"}},
-		"dated is kept":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, true, []updateplan.Verdict{"Accepted"}},
+		"withdrawn":            {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", false)}, false, []updateplan.AcceptanceVerdict{"Refused"}},
+		"withdrawn by uuid":    {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true), entry("a", "1", false)}, false, []updateplan.AcceptanceVerdict{"Refused"}},
+		"withdrawn by uid":     {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true), entry("a", "", false)}, false, []updateplan.AcceptanceVerdict{"Refused"}},
+		"critical":             {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{entry("a", "1", true)}, false, []updateplan.AcceptanceVerdict{"Incomplete"}},
+		"critical with reason": {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasonOnly}, false, []updateplan.AcceptanceVerdict{"Incomplete"}},
+		"critical with both":   {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasoned}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
+		"accepted when seen":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
+		"accepted before":      {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(-time.Second)}, false, []updateplan.AcceptanceVerdict{"Stale"}},
+		"accepted ahead":       {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.AcceptanceVerdict{"Stale"}},
+		"undated is dropped":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, true, []updateplan.AcceptanceVerdict{"Stale"}},
+		"dated is kept":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, true, []updateplan.AcceptanceVerdict{"Accepted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := reported(tc.insights...)
 			judged := updateplan.Judge(tc.entries, updateplan.Insights(&status), updateplan.Scope{Now: noon.Add(time.Hour), IgnoreUndated: tc.undated})
-			var got []updateplan.Verdict
+			var got []updateplan.AcceptanceVerdict
 			for _, j := range judged {
 				got = append(got, j.Verdict)
 			}

@@ -197,7 +197,7 @@ func describe(judged []Judged) string {
 }
 
 // explanations explains why an insight is not accepted although an entry matches it.
-var explanations = map[Verdict]string{
+var explanations = map[AcceptanceVerdict]string{
 	VerdictRefused:    "accepted: false",
 	VerdictAmbiguous:  "several insights have this uid; accept one by its uuid",
 	VerdictStale:      "accepted before it was observed",

@@ -41,7 +41,7 @@ type cluster struct {
 	pools      []*mcfgv1.MachineConfigPool
 	nodes      []*corev1.Node
 	others     []client.Object
-	missing    map[checks.Source]checks.Missing
+	missing    map[checks.FactSource]checks.Missing
 }
 
 // newCluster returns a cluster in which the given numbers of operators and workers are updated already.

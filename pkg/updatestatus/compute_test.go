@@ -135,7 +135,7 @@ func TestCompute_Unreadable_nodes(t *testing.T) {
 	if before.StartedTime == nil {
 		t.Fatal("the update has no start")
 	}
-	c.missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Reason: checks.MissingUnavailable, Message: "no answer"}}
+	c.missing = map[checks.FactSource]checks.Missing{checks.SourceNodes: {Reason: checks.MissingUnavailable, Message: "no answer"}}
 	for minute := range 3 {
 		got := compute(now.Add(time.Duration(minute+1) * time.Minute))
 		if got.State != updatev1beta1.StateUnknown {
@@ -165,7 +165,7 @@ func TestCompute_Unreadable_nodes(t *testing.T) {
 	node := c.node("worker-1")
 	node.Annotations["machineconfiguration.openshift.io/currentConfig"], node.Annotations["machineconfiguration.openshift.io/state"] = rendered("worker", newRelease), "Done"
 	c.node("worker-2").Annotations = node.Annotations
-	c.missing = map[checks.Source]checks.Missing{checks.SourceNodes: {Reason: checks.MissingUnavailable, Message: "no answer"}}
+	c.missing = map[checks.FactSource]checks.Missing{checks.SourceNodes: {Reason: checks.MissingUnavailable, Message: "no answer"}}
 	compute(now.Add(10 * time.Minute))
 	c.missing = nil
 	compute(now.Add(15 * time.Minute))

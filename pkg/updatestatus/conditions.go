@@ -87,7 +87,7 @@ func activeCondition(paused pause.Pause, reason, message string) metav1.Conditio
 }
 
 // missing explains why sources cannot be read. It returns "" if all of them can.
-func missing(f checks.Facts, sources ...checks.Source) string {
+func missing(f checks.Facts, sources ...checks.FactSource) string {
 	var messages []string
 	for _, source := range sources {
 		if m, is := f.Missing[source]; is {

@@ -50,9 +50,9 @@ func TestCompute_Conditions(t *testing.T) {
 			}))
 		}
 	}
-	missing := func(sources ...checks.Source) func(*cluster) {
+	missing := func(sources ...checks.FactSource) func(*cluster) {
 		return func(c *cluster) {
-			c.missing = map[checks.Source]checks.Missing{}
+			c.missing = map[checks.FactSource]checks.Missing{}
 			for _, source := range sources {
 				c.missing[source] = checks.Missing{Reason: "Forbidden", Message: "you are not allowed to list them"}
 			}

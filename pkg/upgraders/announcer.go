@@ -18,7 +18,7 @@ import (
 type announcer struct {
 	notifier notify.Notifier
 	// common holds the object, the version, and the attempt of all notifications.
-	common notify.Notification
+	common notify.ObjectNotification
 	// attemptKey is the key of the attempt, see engine.AttemptKey.
 	attemptKey string
 }
@@ -46,7 +46,7 @@ func (a announcer) sendFailure(run engine.Run) engine.UpgradeStep {
 // during the update.
 func (a announcer) otherRequest(r client.Reader, target clusterstate.Target) engine.KeepAlive {
 	request := controlplane.AnotherRequest(r, target)
-	return engine.KeepAlive{Name: "OtherRequest", Renew: notify.NoticeKeepAlive(a.notifier, func(ctx context.Context) (*notify.Notification, error) {
+	return engine.KeepAlive{Name: "OtherRequest", Renew: notify.NoticeKeepAlive(a.notifier, func(ctx context.Context) (*notify.ObjectNotification, error) {
 		message, err := request(ctx)
 		if err != nil || message == "" {
 			return nil, err
@@ -57,7 +57,7 @@ func (a announcer) otherRequest(r client.Reader, target clusterstate.Target) eng
 	})}
 }
 
-func (a announcer) notification(milestone engine.Milestone, eventType, reason, message string) notify.Notification {
+func (a announcer) notification(milestone engine.Milestone, eventType, reason, message string) notify.ObjectNotification {
 	n := a.common
 	n.ID = engine.NotificationID(string(n.Subject.UID), a.attemptKey, n.Version, reason)
 	n.Milestone, n.Type, n.Reason, n.Message = milestone, eventType, reason, upgradeTo(n.Version)+" "+message

@@ -40,7 +40,7 @@ func (t Deps) newAttempt(of Attempt) attempt {
 }
 
 // delayNotification returns the notification about an upgrade that takes long to commence.
-func (a attempt) delayNotification() notify.Notification {
+func (a attempt) delayNotification() notify.ObjectNotification {
 	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "has not commenced within "+config.Duration{Duration: a.delayThreshold}.String()+" of its start")
 }
 

@@ -31,7 +31,7 @@ func BenchmarkBacklog(b *testing.B) {
 	b.Logf("Method: %d UpgradeConfigs for tomorrow, and one that is due, the last by name, exist before the operator starts. Its first step,"+
 		" and the statuses of the others, after the operator is ready.", backlogLength)
 	for b.Loop() {
-		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1)})
+		cluster := startCluster(b, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(1)})
 		user := newUserClient(b, cluster)
 		for i := range backlogLength + 1 {
 			config := upgradeTo("4.20.6")

@@ -35,7 +35,7 @@ func TestOperator_is_upgraded_in_mid_upgrade(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the operator with a changed runbook: %v\n%s", err, out)
 	}
-	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(t, cluster)
 	former := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}", Replicas: 2})
 	electedAmong(t, former)
@@ -136,7 +136,7 @@ func TestOperator_with_CRDs_of_another_version(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
+			cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 			userClient := newUserClient(t, cluster)
 			changeSchema(t, userClient, tc.change)
 			operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}"})

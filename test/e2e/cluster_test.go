@@ -88,7 +88,7 @@ func processesOf(tb testing.TB, dir string) []string {
 
 // startCluster starts a cluster to which the operator is deployed. It is stopped at the end of the
 // test.
-func startCluster(tb testing.TB, spec openshiftsim.Spec) *devcluster.Cluster {
+func startCluster(tb testing.TB, spec openshiftsim.ClusterSpec) *devcluster.Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
 	defer cancel()

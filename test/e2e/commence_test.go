@@ -49,7 +49,7 @@ func BenchmarkCommence(b *testing.B) {
 func measureCommence(tb testing.TB, rounds int, interval time.Duration) (healthy, scheduled []time.Duration) {
 	tb.Helper()
 	all := releases(2 * rounds)
-	cluster := startCluster(tb, openshiftsim.Spec{Version: installed, Speed: fast, Releases: all, Monitoring: &alerting.Spec{}})
+	cluster := startCluster(tb, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: all, Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(tb, cluster)
 	servers := countExternal(tb, cluster)
 	operator := startOperator(tb, cluster, devcluster.OperatorOptions{Config: servers.configuration(interval)})

@@ -144,11 +144,11 @@ func inputs() []input {
 func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 	t.Helper()
 	channel := []string{"stable-4.20"}
-	var operators []cvo.Operator
+	var operators []cvo.OperatorSpec
 	for _, operator := range cvo.DefaultOperators() {
-		operators = append(operators, cvo.Operator{Name: operator.Name, Takes: timescale.Duration(20 * time.Second)})
+		operators = append(operators, cvo.OperatorSpec{Name: operator.Name, Takes: timescale.Duration(20 * time.Second)})
 	}
-	cluster := startCluster(t, openshiftsim.Spec{
+	cluster := startCluster(t, openshiftsim.ClusterSpec{
 		CVO: kind, Masters: 1, Workers: 1, Operators: operators, Speed: 20,
 		Releases: []updategraph.Release{
 			{Version: "4.20.4", Channels: channel},

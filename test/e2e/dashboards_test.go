@@ -43,7 +43,7 @@ func TestDashboards(t *testing.T) {
 	if picture {
 		speed = 30 // so that the lines are long
 	}
-	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: speed, Releases: releases(1), Monitoring: &alerting.Spec{}})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: speed, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}"})
 	var addresses []string
 	for _, replica := range operator.Replicas() {

@@ -31,7 +31,7 @@ const maxMemoryManyNodes = 150 << 10
 
 func TestDrain_lists_pods_by_node(t *testing.T) {
 	t.Parallel()
-	measureDrains(t, openshiftsim.Spec{Speed: 120}, 2, time.Second)
+	measureDrains(t, openshiftsim.ClusterSpec{Speed: 120}, 2, time.Second)
 }
 
 func BenchmarkFiveHundredNodes(b *testing.B) {
@@ -39,7 +39,7 @@ func BenchmarkFiveHundredNodes(b *testing.B) {
 		" all of which a budget guards and have to be forced. VmHWM, the most that was ever resident, is read at the end.")
 	tenth := intstr.FromString("10%")
 	for b.Loop() {
-		f := measureDrains(b, openshiftsim.Spec{
+		f := measureDrains(b, openshiftsim.ClusterSpec{
 			Speed: 600, Masters: 3, Workers: 497, Pools: []machineconfig.Pool{{Name: machineconfig.Worker, MaxUnavailable: &tenth}},
 		}, 10, 2*time.Minute)
 		b.ReportMetric(0, "ns/op") // is of no interest
@@ -62,7 +62,7 @@ type drainFigures struct {
 
 // measureDrains keeps an upgrade Pending for a duration. Then the upgrade drains workers whose pods
 // are protected by PDBs.
-func measureDrains(tb testing.TB, spec openshiftsim.Spec, podsEach int, idle time.Duration) drainFigures {
+func measureDrains(tb testing.TB, spec openshiftsim.ClusterSpec, podsEach int, idle time.Duration) drainFigures {
 	tb.Helper()
 	cluster := startCluster(tb, spec)
 	userClient := newUserClient(tb, cluster)

@@ -46,7 +46,7 @@ func buildExample(t *testing.T) string {
 func TestCustomUpgrader_is_woken_by_what_its_step_watches(t *testing.T) {
 	t.Parallel()
 	example := buildExample(t)
-	cluster := startCluster(t, openshiftsim.Spec{Speed: fast})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Speed: fast})
 	userClient := newUserClient(t, cluster)
 	freeze := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "change-freeze"},

@@ -34,7 +34,7 @@ import (
 // docs/concepts/approvals.md does.
 func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
-	cluster := startCluster(t, openshiftsim.Spec{Speed: fast, Releases: []updategraph.Release{
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Speed: fast, Releases: []updategraph.Release{
 		{Version: "4.20.6", Channels: []string{channel}},
 		{Version: "4.20.10", Channels: []string{channel}},
 		{Version: "4.20.11", Channels: []string{channel}, Risks: []updategraph.Risk{

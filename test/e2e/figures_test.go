@@ -47,7 +47,7 @@ const (
 
 func TestFigures_quiet_pass_makes_no_request(t *testing.T) {
 	t.Parallel()
-	measureIdle(t, openshiftsim.Spec{}, 20*time.Second, 5*time.Second)
+	measureIdle(t, openshiftsim.ClusterSpec{}, 20*time.Second, 5*time.Second)
 }
 
 func BenchmarkIdle(b *testing.B) {
@@ -55,7 +55,7 @@ func BenchmarkIdle(b *testing.B) {
 		" meanwhile nodes, operators and pools change in ways that do not matter. Requests to Prometheus and Alertmanager, and the" +
 		" connections that these come by, are counted by a proxy in front of each. VmRSS is read at the end of it.")
 	for b.Loop() {
-		f := measureIdle(b, openshiftsim.Spec{Masters: 3, Workers: 47}, 5*time.Minute+10*time.Second, alertsInterval)
+		f := measureIdle(b, openshiftsim.ClusterSpec{Masters: 3, Workers: 47}, 5*time.Minute+10*time.Second, alertsInterval)
 		b.ReportMetric(0, "ns/op") // is of no interest
 		b.ReportMetric(float64(f.pending), "requests-pending")
 		b.ReportMetric(float64(f.waiting), "requests-waiting")
@@ -112,7 +112,7 @@ type idleFigures struct {
 
 // measureIdle keeps an upgrade Pending for a duration, while pre-checks run, and then waiting in a
 // step for as long. Alerts are queried in that interval.
-func measureIdle(tb testing.TB, spec openshiftsim.Spec, idle, interval time.Duration) idleFigures {
+func measureIdle(tb testing.TB, spec openshiftsim.ClusterSpec, idle, interval time.Duration) idleFigures {
 	tb.Helper()
 	spec.Monitoring = &alerting.Spec{}
 	cluster := startCluster(tb, spec)
@@ -190,7 +190,7 @@ type upgradeFigures struct{ transitions, writes, reads, queries, silencing int }
 // others. Alerts are queried in that interval.
 func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	tb.Helper()
-	cluster := startCluster(tb, openshiftsim.Spec{Speed: 120, Monitoring: &alerting.Spec{}})
+	cluster := startCluster(tb, openshiftsim.ClusterSpec{Speed: 120, Monitoring: &alerting.Spec{}})
 	servers := countExternal(tb, cluster)
 	userClient := newUserClient(tb, cluster)
 	startOperator(tb, cluster, devcluster.OperatorOptions{Config: servers.configuration(interval)})
@@ -251,7 +251,7 @@ type sighting struct {
 // measureRecording measures the time from the change that ends a step to the record of its end.
 func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	tb.Helper()
-	cluster := startCluster(tb, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
+	cluster := startCluster(tb, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(upgrades)})
 	userClient := newUserClient(tb, cluster)
 	startOperator(tb, cluster, devcluster.OperatorOptions{})
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Duration(upgrades)*2*time.Minute)

@@ -77,7 +77,7 @@ func TestHive_installs_what_the_manifests_install(t *testing.T) {
 // not replace an upgrade that has commenced, either.
 func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(3)})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(3)})
 	userClient := newUserClient(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{})
 	term := newTerminal(t, cluster, operator)

@@ -102,7 +102,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 // receiver works.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, openshiftsim.Spec{Speed: fast, Monitoring: &alerting.Spec{}})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Speed: fast, Monitoring: &alerting.Spec{}})
 	userClient := newUserClient(t, cluster)
 	prometheus, alertmanager, receiver := startHostile(t, misleadingHandlers()...), startHostile(t, misleadingHandlers()...), startHostile(t, failingHandlers()...)
 	const settings = "maintenance: {timeout: 2s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nalertmanager: {timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"

@@ -74,7 +74,7 @@ func startOLM(t *testing.T) *olmWorld {
 	module, err := exec.CommandContext(ctx, "go", "list", "-C", "../../hack/tools/olm", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/operator-lifecycle-manager").Output()
 	mustSucceed(t, err)
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
-		Dir: stateFolder(t), Spec: openshiftsim.Spec{Speed: fast}, Controllers: []string{"clusterrole-aggregation-controller"},
+		Dir: stateFolder(t), Spec: openshiftsim.ClusterSpec{Speed: fast}, Controllers: []string{"clusterrole-aggregation-controller"},
 		Kinds: os.DirFS(filepath.Join(strings.TrimSpace(string(module)), "deploy/chart/crds")),
 	})
 	mustSucceed(t, err)

@@ -93,7 +93,7 @@ func (o *outages) start() {
 // other steps continue. In the end the cluster is upgraded, and no alert is silenced.
 func TestMonitoring_is_down_when_any_step_starts(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: fmt.Sprintf("alerts: {interval: %s}", answerTTL)})
 	userClient := newUserClient(t, cluster)

@@ -151,9 +151,9 @@ func named(config *upgradev1alpha1.UpgradeConfig) map[string]string {
 func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows from the one before
 	t.Parallel()
 	const refused = "the signature cannot be verified"
-	cluster := startCluster(t, openshiftsim.Spec{
+	cluster := startCluster(t, openshiftsim.ClusterSpec{
 		Speed:     fast,
-		Operators: []cvo.Operator{{Name: "network", Takes: timescale.Never}},
+		Operators: []cvo.OperatorSpec{{Name: "network", Takes: timescale.Never}},
 		Releases: []updategraph.Release{
 			{Version: "4.20.6", Channels: []string{channel}},
 			{Version: "4.20.7", Channels: []string{channel}, Refused: refused},
@@ -360,7 +360,7 @@ func revoke(t *testing.T, userClient client.Client, resource string) (restore fu
 // TestAlertPage_of_a_blocked_drain has a finalizer keep a pod on a node that is being drained.
 func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t, openshiftsim.Spec{Speed: fast})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Speed: fast})
 	userClient := newUserClient(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "nodeDrain: {timeOut: 1s}\n"})
 	term := newTerminal(t, cluster, operator)

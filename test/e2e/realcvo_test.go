@@ -51,7 +51,7 @@ type journey struct {
 func TestRealClusterVersionOperator(t *testing.T) { //nolint:tparallel // each subtest continues the one before
 	t.Parallel()
 	channel, next := []string{"stable-4.20"}, []string{"stable-4.20", "stable-4.21"}
-	j := &journey{cluster: startCluster(t, openshiftsim.Spec{
+	j := &journey{cluster: startCluster(t, openshiftsim.ClusterSpec{
 		CVO: openshiftsim.Real,
 		Monitoring: &alerting.Spec{Alerts: []alerting.Alert{
 			{Name: "DiskFirmwareOutdated", Labels: map[string]string{"severity": "warning"}},

@@ -38,7 +38,7 @@ func BenchmarkReplicas(b *testing.B) {
 	const upgrades = 9
 	for b.Loop() {
 		all := releases(upgrades)
-		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast, Masters: 3, Workers: 47, Releases: all, Monitoring: &alerting.Spec{}})
+		cluster := startCluster(b, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Masters: 3, Workers: 47, Releases: all, Monitoring: &alerting.Spec{}})
 		userClient := newUserClient(b, cluster)
 		createPods(b, userClient, 50)
 		servers := countExternal(b, cluster)
@@ -89,7 +89,7 @@ func BenchmarkLeases(b *testing.B) {
 		" Then the leader is killed, and the time is taken until the other one leads.")
 	const idle = 4 * time.Minute
 	for b.Loop() {
-		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast})
+		cluster := startCluster(b, openshiftsim.ClusterSpec{Version: installed, Speed: fast})
 		operator := startOperator(b, cluster, devcluster.OperatorOptions{Replicas: 2, DefaultLeases: true})
 		leader, standby := electedAmong(b, operator)
 		since := time.Now()

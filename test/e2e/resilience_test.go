@@ -90,7 +90,7 @@ func TestUpgrades_five_in_a_row(t *testing.T) {
 	t.Logf("the moments come from the seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	cluster := startCluster(t, openshiftsim.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &alerting.Spec{}})
+	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &alerting.Spec{}})
 	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: "alerts: {interval: 1s}"})
 	userClient := newUserClient(t, cluster)

@@ -89,7 +89,7 @@ func BenchmarkSlots(b *testing.B) {
 func startSlots(tb testing.TB, served int) *slots {
 	tb.Helper()
 	s := &slots{tb: tb, releases: releases(served)}
-	s.cluster = startCluster(tb, openshiftsim.Spec{
+	s.cluster = startCluster(tb, openshiftsim.ClusterSpec{
 		Version: installed, Speed: fast, Releases: s.releases[:1], Pools: []machineconfig.Pool{{Name: "night", Nodes: 1}},
 	})
 	s.user = newUserClient(tb, s.cluster)
@@ -416,7 +416,7 @@ func BenchmarkMaintenanceObjects(b *testing.B) {
 	b.Log("Method: 100 UpgradeConfigs, 100 UpgradeJobHooks, and 500 UpgradeJobs that have ended; requests in the API server's audit log" +
 		" in two minutes, beginning when the operator has settled, and VmRSS and RssAnon at their end.")
 	for b.Loop() {
-		cluster := startCluster(b, openshiftsim.Spec{Version: installed, Speed: fast})
+		cluster := startCluster(b, openshiftsim.ClusterSpec{Version: installed, Speed: fast})
 		user := newUserClient(b, cluster)
 		createMaintenanceObjects(b, user, 100, 100, 500)
 		operator := startOperator(b, cluster, devcluster.OperatorOptions{})

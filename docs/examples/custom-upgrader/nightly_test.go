@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{Definitions: definitions})}
-	cluster, err := openshift.New(w.World, openshiftsim.Spec{Pools: []machineconfig.Pool{{Name: "night", Nodes: 1}}})
+	cluster, err := openshift.New(w.World, openshiftsim.ClusterSpec{Pools: []machineconfig.Pool{{Name: "night", Nodes: 1}}})
 	w.Must(err)
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}
 	w.Must(w.User.Patch(t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"maintenance":"night"}}}`))))

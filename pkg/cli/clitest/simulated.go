@@ -40,7 +40,7 @@ type Simulated struct {
 }
 
 // NewSimulated returns a simulated cluster without the Update Status Controller.
-func NewSimulated(t *testing.T, spec openshiftsim.Spec) Simulated {
+func NewSimulated(t *testing.T, spec openshiftsim.ClusterSpec) Simulated {
 	t.Helper()
 	w := simulation.New(simulation.WorldOptions{})
 	for _, resource := range []schema.GroupResource{

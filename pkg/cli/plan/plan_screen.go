@@ -97,7 +97,7 @@ func sentence(message string) string {
 	return strings.ToUpper(message[:1]) + message[1:] + "."
 }
 
-func explanation(verdict updateplan.Verdict) string {
+func explanation(verdict updateplan.AcceptanceVerdict) string {
 	switch verdict {
 	case updateplan.VerdictRefused:
 		return "explicitly not accepted"

@@ -37,17 +37,17 @@ type Row struct {
 	Bars []Bar
 }
 
-// Kind is the kind of a bar, shown as a color and a word.
-type Kind string
+// BarKind is the kind of a bar, shown as a color and a word.
+type BarKind string
 
 // Kinds of bars for nodes and alerts. Steps use the classes of the engine.
 const (
-	KindCordoned  Kind = "cordoned"
-	KindRebooting Kind = "rebooting"
-	KindNotReady  Kind = "not ready"
-	KindEvents    Kind = "seen in Events"
-	KindWarning   Kind = "warning"
-	KindCritical  Kind = "critical"
+	KindCordoned  BarKind = "cordoned"
+	KindRebooting BarKind = "rebooting"
+	KindNotReady  BarKind = "not ready"
+	KindEvents    BarKind = "seen in Events"
+	KindWarning   BarKind = "warning"
+	KindCritical  BarKind = "critical"
 )
 
 // kinds returns the kinds of bars in legend order, with their CSS classes.
@@ -68,7 +68,7 @@ func kinds() [][2]string {
 
 // Bar is a period in which something was true.
 type Bar struct {
-	Kind       Kind
+	Kind       BarKind
 	Start, End time.Time
 }
 

@@ -211,7 +211,7 @@ func TestWrite_hostile_texts(t *testing.T) {
 	r.Record.PreviousAttempts[0].Message = hostile
 	r.Record.Conditions[0].Type, r.Record.Conditions[0].Message = hostile, hostile
 	r.Record.Conditions[0].Items = []history.StepItem{{Name: hostile, Status: hostile}}
-	r.Nodes = []report.Row{{Name: hostile, Bars: []report.Bar{{report.Kind(hostile), at(10), at(20)}}}}
+	r.Nodes = []report.Row{{Name: hostile, Bars: []report.Bar{{report.BarKind(hostile), at(10), at(20)}}}}
 	r.Events[0].Reason, r.Events[0].Message = hostile, hostile
 	page, elements := parse(t, r)
 	checkSelfContained(t, page, elements)

@@ -116,7 +116,7 @@ func lacking(sources []updatev1beta1.Source) []string {
 }
 
 // isOptional reports whether a source is listed only if it is missing.
-func isOptional(source updatev1beta1.Source) bool { return checks.Source(source.Name).IsOptional() }
+func isOptional(source updatev1beta1.Source) bool { return checks.FactSource(source.Name).IsOptional() }
 
 // informerSources returns the enabled UpdateInformers as sources. Only their last answers are known, because
 // nothing queries them now. If an informer did not answer before, its message says so.

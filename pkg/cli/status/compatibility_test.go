@@ -118,7 +118,7 @@ func TestStatus_with_newer_definitions(t *testing.T) {
 	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := clitest.NewSimulated(t, openshiftsim.Spec{})
+			s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 			if after > 0 {
 				s.Update(t, after)
 			}
@@ -198,7 +198,7 @@ func TestStatus_with_older_definitions(t *testing.T) {
 	for name, after := range map[string]time.Duration{"control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := clitest.NewSimulated(t, openshiftsim.Spec{})
+			s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 			s.Update(t, after)
 			dir := s.Dump(t)
 			if state := replay(t, s, dir).Assessment.State; state != updatev1beta1.StateProgressing {

@@ -40,7 +40,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 		patch(t, s, &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool}}, `{"spec":{"paused":true}}`)
 	}
 	for name, tc := range map[string]struct {
-		spec   openshiftsim.Spec
+		spec   openshiftsim.ClusterSpec
 		create func(*testing.T, clitest.Simulated)
 		// causes lists the causes on successive screens.
 		causes []string
@@ -48,7 +48,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 		"budget blocks a drain": {create: func(t *testing.T, s clitest.Simulated) { t.Helper(); create(t, s, clitest.Shop()...) }, causes: []string{"PodDisruptionBudget shop/api"}},
 		"pool is paused":        {create: func(t *testing.T, s clitest.Simulated) { t.Helper(); pause(t, s, "worker") }, causes: []string{"MachineConfigPool worker is paused"}},
 		"two pools are paused": {
-			spec:   openshiftsim.Spec{Pools: []machineconfig.Pool{{Name: "infra", Nodes: 2}}},
+			spec:   openshiftsim.ClusterSpec{Pools: []machineconfig.Pool{{Name: "infra", Nodes: 2}}},
 			create: func(t *testing.T, s clitest.Simulated) { t.Helper(); pause(t, s, "worker"); pause(t, s, "infra") }, causes: []string{"MachineConfigPool infra is paused", "MachineConfigPool worker is paused"},
 		},
 	} {

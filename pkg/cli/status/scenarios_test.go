@@ -26,7 +26,7 @@ import (
 func TestStatus_of_simulated_updates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		spec    openshiftsim.Spec
+		spec    openshiftsim.ClusterSpec
 		objects []client.Object
 		patch   string // of the worker pool
 		after   time.Duration
@@ -44,7 +44,7 @@ func TestStatus_of_simulated_updates(t *testing.T) {
 			want: []string{"WAITING  4.20.5 to 4.20.6.", "worker         0 of 3 nodes      paused"},
 		},
 		"operator never updates": {
-			spec: openshiftsim.Spec{Operators: []cvo.Operator{{Name: "network", Takes: timescale.Never}}}, after: 3 * time.Hour, code: session.ExitActionRequired,
+			spec: openshiftsim.ClusterSpec{Operators: []cvo.OperatorSpec{{Name: "network", Takes: timescale.Never}}}, after: 3 * time.Hour, code: session.ExitActionRequired,
 			want: []string{"STUCK  4.20.5 to 4.20.6.", "ClusterOperator network", "oc describe clusteroperator network"},
 		},
 	}

@@ -130,7 +130,7 @@ func (s *statusScreen) headlineText() string {
 // cannot be judged.
 func (s *statusScreen) isKnown() bool {
 	return len(s.assessment.Sections) > 0 && !slices.ContainsFunc(s.assessment.Sources, func(source updatev1beta1.Source) bool {
-		return !source.Current && slices.Contains(checks.Required(), checks.Source(source.Name))
+		return !source.Current && slices.Contains(checks.Required(), checks.FactSource(source.Name))
 	})
 }
 

@@ -39,7 +39,7 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := clitest.NewSimulated(t, openshiftsim.Spec{})
+			s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 			if after > 0 {
 				s.Update(t, after)
 			}
@@ -63,7 +63,7 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 // controller's verdict and its times of first observation.
 func TestStatus_of_a_dump_with_an_UpdateStatus(t *testing.T) {
 	t.Parallel()
-	s := clitest.NewSimulated(t, openshiftsim.Spec{})
+	s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 	s.Update(t, 20*time.Minute)
 	first, err := readStatus(t.Context(), s.Connect(), session.ControllerNamespace, nil)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestStatus_of_a_dump_with_an_UpdateStatus(t *testing.T) {
 // contains it, such as the one by kubectl apply, does not pause anything, because the API server has dropped
 // the field.
 func TestStatus_of_a_dump_with_versionManagement(t *testing.T) {
-	s := clitest.NewSimulated(t, openshiftsim.Spec{})
+	s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 	s.Update(t, 30*time.Minute)
 	managed := func(value string) func(map[string]any) {
 		return func(object map[string]any) {

@@ -40,7 +40,7 @@ func nodeRows(ctx context.Context, cluster *session.Cluster, from, to time.Time)
 	rows := map[string][]report.Bar{}
 	for _, of := range []struct {
 		query string
-		kind  report.Kind
+		kind  report.BarKind
 	}{{cordonedQuery, report.KindCordoned}, {notReadyQuery, report.KindNotReady}} {
 		found, err := spans(ctx, cluster, of.query, from, to)
 		if err != nil {
@@ -109,7 +109,7 @@ func gapsOf(known []prometheus.Span, from, to time.Time) string {
 	return "Prometheus has no data from " + strings.Join(gaps, ", and from ") + " UTC"
 }
 
-func addBars(rows map[string][]report.Bar, name string, kind report.Kind, spans []prometheus.Span) {
+func addBars(rows map[string][]report.Bar, name string, kind report.BarKind, spans []prometheus.Span) {
 	for _, span := range spans {
 		rows[name] = append(rows[name], report.Bar{Kind: kind, Start: span.Start, End: span.End})
 	}
@@ -140,7 +140,7 @@ func nodeEventStates() map[string]nodeEventState {
 }
 
 type nodeEventState struct {
-	kind   report.Kind
+	kind   report.BarKind
 	begins bool
 }
 
@@ -181,7 +181,7 @@ func eventRows(all []corev1.Event, to time.Time) []report.Row {
 func stateBars(all []occurrence, to time.Time) []report.Bar {
 	slices.SortStableFunc(all, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	var bars []report.Bar
-	open := map[report.Kind]int{} // positions of open bars, starting at 1
+	open := map[report.BarKind]int{} // positions of open bars, starting at 1
 	for _, o := range all {
 		i := open[o.kind]
 		switch {

@@ -58,7 +58,7 @@ func TestEventRows(t *testing.T) {
 // The page of an upgrade explains why the update is waiting and what to do, like status does.
 func TestCauses_of_a_simulated_update(t *testing.T) {
 	t.Parallel()
-	s := clitest.NewSimulated(t, openshiftsim.Spec{})
+	s := clitest.NewSimulated(t, openshiftsim.ClusterSpec{})
 	for _, object := range clitest.Shop() {
 		if err := s.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)

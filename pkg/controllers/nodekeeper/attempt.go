@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Source is a kind of upgrade object that causes drains.
-type Source struct {
+// AttemptSource is a kind of upgrade object that causes drains.
+type AttemptSource struct {
 	// Kind declares the objects. Their changes start and stop the handling of drains.
 	Kind manager.Kind
 	// Active returns the unfinished attempts that have passed their point of no return and whose

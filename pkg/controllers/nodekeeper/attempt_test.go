@@ -17,21 +17,21 @@ func TestActiveAttempt_of_several_kinds(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	unavailable := errors.New("the cache is not filled")
-	source := func(err error, attempts ...Attempt) Source {
-		return Source{Active: func(context.Context, client.Reader) ([]Attempt, error) { return attempts, err }}
+	source := func(err error, attempts ...Attempt) AttemptSource {
+		return AttemptSource{Active: func(context.Context, client.Reader) ([]Attempt, error) { return attempts, err }}
 	}
 	first, second := Attempt{Key: "config", StartTime: start}, Attempt{Key: "job", StartTime: start.Add(time.Hour)}
 	for name, tc := range map[string]struct {
-		sources []Source
+		sources []AttemptSource
 		want    *Attempt
 		wantErr error
 	}{
 		"no kind":                    {},
-		"no attempt":                 {sources: []Source{source(nil), source(nil)}},
-		"attempt of the first kind":  {sources: []Source{source(nil, first), source(nil)}, want: &first},
-		"attempt of the second kind": {sources: []Source{source(nil), source(nil, second)}, want: &second},
-		"attempts of both kinds":     {sources: []Source{source(nil, second), source(nil, first)}, want: &second},
-		"unknown attempts of a kind": {sources: []Source{source(nil, first), source(unavailable)}, wantErr: unavailable},
+		"no attempt":                 {sources: []AttemptSource{source(nil), source(nil)}},
+		"attempt of the first kind":  {sources: []AttemptSource{source(nil, first), source(nil)}, want: &first},
+		"attempt of the second kind": {sources: []AttemptSource{source(nil), source(nil, second)}, want: &second},
+		"attempts of both kinds":     {sources: []AttemptSource{source(nil, second), source(nil, first)}, want: &second},
+		"unknown attempts of a kind": {sources: []AttemptSource{source(nil, first), source(unavailable)}, wantErr: unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -49,7 +49,7 @@ type Reconciler struct {
 	// Config returns the configuration in effect.
 	Config func() config.NodeDrain
 	// Sources lists the kinds of upgrades that cause drains.
-	Sources []Source
+	Sources []AttemptSource
 	Events  notify.EventPublisher
 	Metrics *metrics.Drains
 

@@ -69,7 +69,7 @@ type testEnv struct {
 	reconciler *nodekeeper.Reconciler // the running one
 }
 
-// active implements nodekeeper.Source.Active.
+// active implements nodekeeper.AttemptSource.Active.
 func (k *testEnv) active(context.Context, client.Reader) ([]nodekeeper.Attempt, error) {
 	return []nodekeeper.Attempt{k.attempt}, nil
 }
@@ -111,7 +111,7 @@ func start(tb testing.TB) *testEnv {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: tb.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: tb.TempDir(), Spec: openshiftsim.ClusterSpec{Masters: 1, Workers: 1}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	reconciler := &nodekeeper.Reconciler{
 		Clock: k.clock, Metrics: drainMetrics,
 		Config: func() config.NodeDrain { return settings },
-		Sources: []nodekeeper.Source{{
+		Sources: []nodekeeper.AttemptSource{{
 			Kind:   manager.Kind{Object: &upgradev1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}},
 			Active: k.active,
 		}},

@@ -66,7 +66,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	}
 	w.reconciler = &Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Metrics: drainMetrics,
-		Sources: []Source{{Kind: manager.Kind{Object: &corev1.ConfigMap{}}, Active: w.active}},
+		Sources: []AttemptSource{{Kind: manager.Kind{Object: &corev1.ConfigMap{}}, Active: w.active}},
 		Events:  &notify.Events{Client: env.Client, Clock: env.Clock},
 		Config:  func() config.NodeDrain { return w.config },
 	}

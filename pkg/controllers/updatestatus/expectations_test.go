@@ -25,7 +25,7 @@ func (w *world) observe(change simulation.Change) {
 		return
 	}
 	for _, source := range after.Status.Assessment.Sources {
-		if checks.Source(source.Name).IsOptional() && w.Plan == nil && source.Message != noAlerts {
+		if checks.FactSource(source.Name).IsOptional() && w.Plan == nil && source.Message != noAlerts {
 			w.TB.Errorf("%s, although no request fails, cannot be read: %s", source.Name, source.Message)
 		}
 	}

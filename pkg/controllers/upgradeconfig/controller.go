@@ -23,9 +23,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// Snapshot is a configuration and its upgraders. It is replaced as a whole when the configuration of the
+// ConfigSnapshot is a configuration and its upgraders. It is replaced as a whole when the configuration of the
 // operator changes.
-type Snapshot struct {
+type ConfigSnapshot struct {
 	// Upgraders are the known upgraders by spec.type.
 	Upgraders map[string]upgraders.ClusterUpgrader
 	// Config is the configuration in effect.
@@ -47,7 +47,7 @@ type Reconciler struct {
 	// WatchNamespaces lists the namespaces of the reconciled UpgradeConfigs. If empty, all are.
 	WatchNamespaces []string
 	// Config returns the current snapshot.
-	Config func() Snapshot
+	Config func() ConfigSnapshot
 	// ConfigChanged receives an event whenever Config returns another snapshot. It may be nil.
 	ConfigChanged chan event.GenericEvent
 	// Watches declares further kinds that steps read from the cache. A change of an object triggers a pass over

@@ -6,5 +6,5 @@
 //
 // It does not know the steps or the runbooks.
 //
-// Stability: Snapshot and Reconciler may change in every version.
+// Stability: ConfigSnapshot and Reconciler may change in every version.
 package upgradeconfig

@@ -42,7 +42,7 @@ type world struct {
 	cluster *openshift.Script
 
 	reconciler *Reconciler // of this life of the process
-	snapshot   Snapshot
+	snapshot   ConfigSnapshot
 
 	readError func(kind string) error // of cached reads; nil serves all
 	invariants
@@ -85,13 +85,13 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: external,
 		Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: config.Default(),
 	}
-	w.snapshot = Snapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": watched{w: w, upgrader: upgraders.OSD{Deps: deps}}}, Config: config.Default()}
+	w.snapshot = ConfigSnapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": watched{w: w, upgrader: upgraders.OSD{Deps: deps}}}, Config: config.Default()}
 	own := w.snapshot // a test changes the one of the newest life
 	reconciler := &Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: operatorNamespace,
 		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
 	}
-	reconciler.Config = func() Snapshot {
+	reconciler.Config = func() ConfigSnapshot {
 		if w.reconciler == reconciler {
 			return w.snapshot
 		}

@@ -40,9 +40,9 @@ type Upgrader interface {
 	ConfigProblem(ctx context.Context, job *maintenancev1beta1.UpgradeJob, now time.Time) (reason, message string, err error)
 }
 
-// Snapshot is a configuration and its upgrader. It is replaced as a whole when the configuration of the
+// ConfigSnapshot is a configuration and its upgrader. It is replaced as a whole when the configuration of the
 // operator changes.
-type Snapshot struct {
+type ConfigSnapshot struct {
 	// Upgrader carries out UpgradeJobs.
 	Upgrader Upgrader
 	// Config is the configuration in effect.
@@ -64,7 +64,7 @@ type Reconciler struct {
 	// WatchNamespaces lists the namespaces of the reconciled UpgradeJobs. If empty, all are.
 	WatchNamespaces []string
 	// Config returns the current snapshot.
-	Config func() Snapshot
+	Config func() ConfigSnapshot
 	// ConfigChanged receives an event whenever Config returns another snapshot. It may be nil.
 	ConfigChanged <-chan event.GenericEvent
 	// Watches declares further kinds that steps read from the cache. A change of an object triggers a pass over

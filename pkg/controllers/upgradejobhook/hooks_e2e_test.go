@@ -89,7 +89,7 @@ func start(t *testing.T) *testEnv {
 	e.url = server.URL
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	spec := openshiftsim.Spec{Speed: 240, Masters: 1, Workers: 1, Releases: []updategraph.Release{
+	spec := openshiftsim.ClusterSpec{Speed: 240, Masters: 1, Workers: 1, Releases: []updategraph.Release{
 		{Version: "4.20.5", Channels: []string{"stable-4.20"}}, {Version: "4.20.6", Channels: []string{"stable-4.20"}},
 	}}
 	var err error

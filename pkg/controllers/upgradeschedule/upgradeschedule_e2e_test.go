@@ -45,7 +45,7 @@ func start(t *testing.T) *testEnv {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.Spec{Masters: 1, Workers: 1}})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: openshiftsim.ClusterSpec{Masters: 1, Workers: 1}})
 	must(t, err)
 	t.Cleanup(func() { must(t, cluster.Stop()) })
 	must(t, cluster.Deploy(ctx, "../../.."))

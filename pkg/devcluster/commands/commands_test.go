@@ -126,11 +126,11 @@ func TestCompletion_of_names(t *testing.T) {
 func TestFlags_override_the_scenario(t *testing.T) {
 	t.Parallel()
 	cluster := parseFlags(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
-	got, err := cluster.applyTo(openshiftsim.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
+	got, err := cluster.applyTo(openshiftsim.ClusterSpec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := openshiftsim.Spec{
+	want := openshiftsim.ClusterSpec{
 		Version: "4.19.3", Channel: "candidate-4.19", Masters: 1, Workers: 5,
 		Monitoring: &alerting.Spec{},
 		Pools:      []machineconfig.Pool{{Name: "infra", Nodes: 2}},
@@ -156,7 +156,7 @@ func TestFlags_reject_invalid_numbers_of_nodes(t *testing.T) {
 		"--pool=worker=2":   "pools[0].nodes: Invalid value: 2: must be left out: the field workers sets it",
 		"--workers=2000000": "all pools together must have at most 2000 nodes",
 	} {
-		spec, err := parseFlags(t, flag).applyTo(openshiftsim.Spec{})
+		spec, err := parseFlags(t, flag).applyTo(openshiftsim.ClusterSpec{})
 		if err == nil {
 			err = spec.Validate(nil).ToAggregate()
 		}
@@ -242,7 +242,7 @@ func TestSuggestedUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec, err := parseFlags(t, tc.flags...).applyTo(openshiftsim.Spec{})
+			spec, err := parseFlags(t, tc.flags...).applyTo(openshiftsim.ClusterSpec{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestSuggestedUpdate(t *testing.T) {
 			}
 		})
 	}
-	risky := openshiftsim.Spec{Releases: []updategraph.Release{
+	risky := openshiftsim.ClusterSpec{Releases: []updategraph.Release{
 		{Version: "4.20.6", Channels: []string{"stable-4.20"}},
 		{Version: "4.20.7", Channels: []string{"stable-4.20"}, Risks: []updategraph.Risk{{Name: "SlowDisks"}}},
 		{Version: "4.20.8", Channels: []string{"stable-4.20"}, Refused: "the payload is broken"},

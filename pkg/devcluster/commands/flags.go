@@ -54,7 +54,7 @@ func (f *clusterFlags) validateNumbers() error {
 }
 
 // applyTo returns the description of a cluster with the flags applied.
-func (f *clusterFlags) applyTo(spec openshiftsim.Spec) (openshiftsim.Spec, error) {
+func (f *clusterFlags) applyTo(spec openshiftsim.ClusterSpec) (openshiftsim.ClusterSpec, error) {
 	if f.version != "" {
 		spec.Version = f.version
 	}
@@ -102,7 +102,7 @@ func (f *clusterFlags) applyTo(spec openshiftsim.Spec) (openshiftsim.Spec, error
 
 // offerInstalled adds the installed release to the channels of all releases unless the description
 // includes it: a channel offers updates only if it contains the installed release.
-func offerInstalled(spec openshiftsim.Spec) openshiftsim.Spec {
+func offerInstalled(spec openshiftsim.ClusterSpec) openshiftsim.ClusterSpec {
 	complete := spec.WithDefaults()
 	for _, release := range spec.Releases {
 		if release.Version == complete.Version {

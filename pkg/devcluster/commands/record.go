@@ -53,7 +53,7 @@ func record(opts *globalOptions) *cobra.Command {
 			if err := opts.complete(); err != nil {
 				return err
 			}
-			spec, err := o.cluster.applyTo(openshiftsim.Spec{Speed: recordingSpeed})
+			spec, err := o.cluster.applyTo(openshiftsim.ClusterSpec{Speed: recordingSpeed})
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func record(opts *globalOptions) *cobra.Command {
 	return cmd
 }
 
-func (o *recordOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec openshiftsim.Spec, path string) (err error) {
+func (o *recordOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec openshiftsim.ClusterSpec, path string) (err error) {
 	to := suggestedUpdate(spec.WithDefaults())
 	if to == (update{}) {
 		return fmt.Errorf("no release can be reached from %s without a known risk: add one by --release", spec.WithDefaults().Version)

@@ -22,7 +22,7 @@ type update struct{ version, channel string }
 // suggestedUpdate returns the highest version to which the described cluster can be updated without
 // a known risk, and a channel that offers it, preferably the cluster's own. It returns the zero
 // value if there is no such version.
-func suggestedUpdate(spec openshiftsim.Spec) update {
+func suggestedUpdate(spec openshiftsim.ClusterSpec) update {
 	catalog := updategraph.NewCatalog(spec.Releases...)
 	var best update
 	for _, channel := range channels(spec) {
@@ -39,7 +39,7 @@ func suggestedUpdate(spec openshiftsim.Spec) update {
 }
 
 // channels returns the channels of all releases, starting with the cluster's own.
-func channels(spec openshiftsim.Spec) []string {
+func channels(spec openshiftsim.ClusterSpec) []string {
 	all := []string{spec.Channel}
 	for _, release := range spec.Releases {
 		for _, channel := range release.Channels {
@@ -58,7 +58,7 @@ func higher(version, than string) bool {
 }
 
 // summary returns the beginning of a sentence that describes a cluster.
-func summary(spec openshiftsim.Spec) string {
+func summary(spec openshiftsim.ClusterSpec) string {
 	nodes := 0
 	for _, pool := range spec.Pools {
 		nodes += pool.Nodes

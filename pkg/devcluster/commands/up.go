@@ -38,7 +38,7 @@ func up(opts *globalOptions) *cobra.Command {
 			if err := opts.complete(); err != nil {
 				return err
 			}
-			spec, err := o.cluster.applyTo(openshiftsim.Spec{})
+			spec, err := o.cluster.applyTo(openshiftsim.ClusterSpec{})
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func program(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec openshiftsim.Spec) (err error) {
+func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec openshiftsim.ClusterSpec) (err error) {
 	startTime := time.Now()
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: opts.bin, Dir: opts.dir, Spec: spec})
 	if err != nil {
@@ -173,7 +173,7 @@ func (o *upOptions) print(out io.Writer, opts *globalOptions, cluster *devcluste
 }
 
 // suggestion returns commands that start an upgrade that can succeed.
-func (o *upOptions) suggestion(spec openshiftsim.Spec) []string {
+func (o *upOptions) suggestion(spec openshiftsim.ClusterSpec) []string {
 	to := suggestedUpdate(spec)
 	switch {
 	case to == update{}:

@@ -74,7 +74,7 @@ func (s *Spoke) start(ctx context.Context, f *Fleet, bootstrap string) error {
 	}
 	s.Cluster, err = devcluster.Start(ctx, devcluster.Options{
 		BinDir: f.BinDir(), Dir: f.Path("spokes", s.Name),
-		Spec:        openshiftsim.Spec{Version: Installed, Speed: spokeSpeed, Masters: 1, Workers: 1},
+		Spec:        openshiftsim.ClusterSpec{Version: Installed, Speed: spokeSpeed, Masters: 1, Workers: 1},
 		Kinds:       kinds,
 		Env:         lessMemory(),
 		Controllers: []string{"clusterrole-aggregation-controller"},

@@ -51,8 +51,8 @@ type Options struct {
 
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string         // the installed version; the catalog must contain it
-	Operators []cvo.Operator // in the order of their update
+	Installed string             // the installed version; the catalog must contain it
+	Operators []cvo.OperatorSpec // in the order of their update
 
 	// OnExit is called if the process ends right after it was started. In all other cases the process
 	// is restarted.

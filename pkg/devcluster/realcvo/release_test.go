@@ -23,7 +23,7 @@ func operator(t *testing.T) *Operator {
 		t.Fatal(err)
 	}
 	return &Operator{options: Options{
-		Dir: t.TempDir(), Key: key, Operators: []cvo.Operator{{Name: "etcd"}, {Name: "network"}},
+		Dir: t.TempDir(), Key: key, Operators: []cvo.OperatorSpec{{Name: "etcd"}, {Name: "network"}},
 		Catalog: updategraph.NewCatalog(
 			updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}},
 			updategraph.Release{Version: "4.20.7", Refused: "manifest unknown"},

@@ -50,8 +50,8 @@ const progressInterval = time.Second
 type Options struct {
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string     // the initial version of the cluster; the catalog must contain it
-	Operators []Operator // in update order
+	Installed string         // the initial version of the cluster; the catalog must contain it
+	Operators []OperatorSpec // in update order
 	// Clock is the clock of the control plane. It defaults to the real clock.
 	Clock clock.PassiveClock
 	// Graph transports requests to the update service. It defaults to the default transport.
@@ -70,8 +70,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Operator is a ClusterOperator.
-type Operator struct {
+// OperatorSpec describes a simulated ClusterOperator.
+type OperatorSpec struct {
 	Name string `json:"name"`
 	// Takes is the time that the operator takes to reach a new version on a real cluster, or "never".
 	// It defaults to 3m.
@@ -84,8 +84,8 @@ type Operator struct {
 const MachineConfig = "machine-config"
 
 // DefaultOperators returns a selection of a real cluster's operators in update order.
-func DefaultOperators() []Operator {
-	return []Operator{
+func DefaultOperators() []OperatorSpec {
+	return []OperatorSpec{
 		{Name: "etcd"},
 		{Name: "kube-apiserver"},
 		{Name: "authentication"},

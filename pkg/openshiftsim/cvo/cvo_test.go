@@ -46,7 +46,7 @@ func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 	})
 	options := Options{
 		Speed: fast, Catalog: w.catalog, Installed: "4.20.5",
-		Operators: []Operator{{Name: "etcd"}, {Name: "network"}},
+		Operators: []OperatorSpec{{Name: "etcd"}, {Name: "network"}},
 	}
 	if err := Bootstrap(t.Context(), w.client, options, "stable", graph.URL(), "00000000-0000-4000-8000-000000000000"); err != nil {
 		t.Fatal(err)

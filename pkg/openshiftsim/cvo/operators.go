@@ -38,7 +38,7 @@ func (w *syncWork) next() {
 	w.since = time.Time{}
 }
 
-func (s *Simulator) updateDuration(operator Operator) time.Duration {
+func (s *Simulator) updateDuration(operator OperatorSpec) time.Duration {
 	return s.options.Speed.Scale(cmp.Or(operator.Takes, defaultUpdateDuration))
 }
 
@@ -73,7 +73,7 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 
 // advance starts the update of an operator, or completes it after its duration. It returns the
 // remaining duration.
-func (s *Simulator) advance(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+func (s *Simulator) advance(ctx context.Context, operator OperatorSpec, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work.since.IsZero() {
 		if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
 			return 0, err
@@ -88,7 +88,7 @@ func (s *Simulator) advance(ctx context.Context, operator Operator, status *conf
 }
 
 // startOperatorUpdate starts the update of an operator to the payload's release.
-func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
+func (s *Simulator) startOperatorUpdate(ctx context.Context, operator OperatorSpec, status *configv1.ClusterOperator, now time.Time) error {
 	if operator.External {
 		return PublishImages(ctx, s.client, s.payload)
 	}

@@ -124,7 +124,7 @@ func (s *Scenario) setDefaults() {
 
 const minute = timescale.Duration(60e9)
 
-func highest(cluster openshiftsim.Spec) string {
+func highest(cluster openshiftsim.ClusterSpec) string {
 	versions := []string{cluster.Version}
 	for _, release := range cluster.Releases {
 		versions = append(versions, release.Version)

@@ -33,7 +33,7 @@ type Scenario struct {
 	// policies.
 	Binary bool `json:"binary,omitempty"`
 	// Cluster describes the cluster.
-	Cluster openshiftsim.Spec `json:"cluster"`
+	Cluster openshiftsim.ClusterSpec `json:"cluster"`
 	// Objects are applied before the operator starts. The run waits until the Deployments among them
 	// are available.
 	Objects []map[string]any `json:"objects,omitempty"`

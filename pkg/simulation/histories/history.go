@@ -159,11 +159,11 @@ func newRunner(d *driver, kind Kind) (*runner, error) {
 }
 
 // spec describes a small cluster with a random shape.
-func (h *runner) spec() openshiftsim.Spec {
+func (h *runner) spec() openshiftsim.ClusterSpec {
 	takes := func() timescale.Duration { return timescale.Duration(time.Minute + h.upTo(8*time.Minute)) }
-	spec := openshiftsim.Spec{
+	spec := openshiftsim.ClusterSpec{
 		Version: installed, Channel: channel, Masters: 1, Workers: 1 + h.random.IntN(2),
-		Operators: []cvo.Operator{{Name: "etcd", Takes: takes()}, {Name: "network", Takes: takes()}},
+		Operators: []cvo.OperatorSpec{{Name: "etcd", Takes: takes()}, {Name: "network", Takes: takes()}},
 	}
 	for _, version := range []string{"4.20.6", "4.20.7", "4.21.0"} {
 		release := updategraph.Release{Version: version, Channels: []string{channel, "fast-4.20"}}

@@ -136,7 +136,7 @@ func beginOperator(t *testing.T) (*simulation.World, *simulation.Program) {
 		t.Fatal(err)
 	}
 	world := simulation.New(simulation.WorldOptions{Definitions: definitions})
-	cluster, err := openshift.New(world, openshiftsim.Spec{Version: installed, Channel: channel, Masters: 1, Workers: 1})
+	cluster, err := openshift.New(world, openshiftsim.ClusterSpec{Version: installed, Channel: channel, Masters: 1, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,19 +74,19 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 		ExtraNodes:   &capacity.ExtraNodes{Client: env.Client, Live: env.Live},
 		Config:       cfg,
 	}
-	snapshot := upgradeconfig.Snapshot{
+	snapshot := upgradeconfig.ConfigSnapshot{
 		Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": upgraders.OSD{Deps: deps}, "ARO": upgraders.ARO{Deps: deps}},
 		Config:    cfg,
 	}
 	reconciler := &upgradeconfig.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: Namespace,
-		Config:   func() upgradeconfig.Snapshot { return snapshot },
+		Config:   func() upgradeconfig.ConfigSnapshot { return snapshot },
 		Notifier: notify.MultiPublisher{Events: events, Webhook: webhook}, Metrics: upgrades,
 	}
 	keeper := &nodekeeper.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock,
 		Config:  func() config.NodeDrain { return cfg.NodeDrain },
-		Sources: []nodekeeper.Source{operator.UpgradeConfigSource(reconciler.Kind(), env.Clock, runbookOf(snapshot))},
+		Sources: []nodekeeper.AttemptSource{operator.UpgradeConfigSource(reconciler.Kind(), env.Clock, runbookOf(snapshot))},
 		Events:  events, Metrics: drains,
 	}
 	return []manager.Controller{reconciler.Controller(), keeper.Controller()}, nil

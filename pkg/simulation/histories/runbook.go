@@ -10,7 +10,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-func runbookOf(snapshot upgradeconfig.Snapshot) func(*upgradev1alpha1.UpgradeConfig) engine.Runbook {
+func runbookOf(snapshot upgradeconfig.ConfigSnapshot) func(*upgradev1alpha1.UpgradeConfig) engine.Runbook {
 	return func(cfg *upgradev1alpha1.UpgradeConfig) engine.Runbook {
 		if upgrader := snapshot.Upgraders[cfg.Spec.Type]; upgrader != nil {
 			return upgrader.Runbook(upgraders.AttemptAt(cfg))

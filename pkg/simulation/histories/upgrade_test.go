@@ -36,7 +36,7 @@ func TestOperatorUpgradesASimulatedCluster(t *testing.T) {
 	}()
 	changes := 0
 	w.Observe(func(simulation.Change) { changes++ })
-	cluster, err := openshift.New(w, openshiftsim.Spec{})
+	cluster, err := openshift.New(w, openshiftsim.ClusterSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}

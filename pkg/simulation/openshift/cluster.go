@@ -46,7 +46,7 @@ const clusterID = "8a2f3d5e-1b6c-4f7a-9e0d-5c4b3a291807"
 type Cluster struct {
 	World *simulation.World
 	// Spec is the description of the cluster, with defaults applied.
-	Spec openshiftsim.Spec
+	Spec openshiftsim.ClusterSpec
 	// Client is the administrator's client.
 	Client client.WithWatch
 	// Catalog is the set of releases. Changing it changes the offered and accepted releases.
@@ -60,7 +60,7 @@ type Cluster struct {
 }
 
 // New installs a cluster in the world and runs it until it has settled.
-func New(w *simulation.World, spec openshiftsim.Spec) (*Cluster, error) {
+func New(w *simulation.World, spec openshiftsim.ClusterSpec) (*Cluster, error) {
 	if errs := spec.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", errs.ToAggregate())
 	}

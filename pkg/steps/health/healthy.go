@@ -37,7 +37,7 @@ func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 
 // failUnlessConfirmedHealthy fails at the timeout, after confirming the failure with the API
 // server. The timeout also ends the wait for checks that cannot be completed.
-func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reason string, report checks.Report) (engine.Result, error) {
+func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reason string, report checks.GateReport) (engine.Result, error) {
 	report = runner.Confirm(ctx, report)
 	if report.Err != nil {
 		return engine.Fail(reason, "not healthy within %s: CouldNotBeDetermined: %v", runner.Options.Timeout, report.Error()), nil //nolint:nilerr // The timeout ends the wait.
@@ -52,12 +52,12 @@ func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reaso
 }
 
 // healthy returns the result of a gate that opens. The message includes findings that do not block.
-func healthy(report checks.Report) engine.Result {
+func healthy(report checks.GateReport) engine.Result {
 	return engine.Done("%s", withNotes("the cluster is healthy", report))
 }
 
 // withNotes appends findings that do not block.
-func withNotes(message string, report checks.Report) string {
+func withNotes(message string, report checks.GateReport) string {
 	if notes := report.Notes(); notes != "" {
 		message += "; " + notes
 	}

@@ -15,7 +15,7 @@ import (
 // could only notify after its wait, so all steps that may wait long before the point of no return
 // have this keep-alive. They share one ID, so the notification is only published once. A failed
 // delivery does not hold up the upgrade.
-func DelayKeepAlive(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
+func DelayKeepAlive(notifier Notifier, after time.Duration, notification ObjectNotification) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if remaining := run.Started.Add(after).Sub(run.Now); remaining > 0 {
 			return engine.WaitFor(remaining, "NotDelayed", "not delayed yet"), nil
@@ -30,7 +30,7 @@ func DelayKeepAlive(notifier Notifier, after time.Duration, notification Notific
 // SendIfDelayed records the notification of DelayKeepAlive, and publishes it if the keep-alive
 // could not. It runs after the point of no return. It is skipped as NotDelayed if the steps before
 // it took less than after.
-func SendIfDelayed(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
+func SendIfDelayed(notifier Notifier, after time.Duration, notification ObjectNotification) engine.UpgradeStep {
 	send := Send(notifier, notification)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if run.Since.Sub(run.Started) < after {

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
-var delayed = notify.Notification{Subject: subject, Notification: engine.Notification{ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Message: "it is late"}}
+var delayed = notify.ObjectNotification{Subject: subject, Notification: engine.Notification{ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Message: "it is late"}}
 
 var errDown = errors.New("down")
 
@@ -39,7 +39,7 @@ func TestDelayed(t *testing.T) {
 			if !errors.Is(err, tc.err) || got != tc.want {
 				t.Errorf("got %+v, %v, want %+v, %v", got, err, tc.want, tc.err)
 			}
-			var want []notify.Notification
+			var want []notify.ObjectNotification
 			for range tc.sent {
 				want = append(want, delayed)
 			}

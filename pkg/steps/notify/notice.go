@@ -13,7 +13,7 @@ import (
 // NoticeKeepAlive publishes a notification when there is one, as a keep-alive of a waiting step.
 // notice returns the notification, or nil if there is none. Its ID ensures that it is published
 // only once. A failed delivery does not hold up the upgrade.
-func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*Notification, error)) engine.UpgradeStep {
+func NoticeKeepAlive(notifier Notifier, notice func(context.Context) (*ObjectNotification, error)) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		notification, err := notice(ctx)
 		switch {

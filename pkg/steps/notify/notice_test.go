@@ -16,7 +16,7 @@ func TestNoticeKeepAlive(t *testing.T) {
 	t.Parallel()
 	errRead := errors.New("the connection was refused")
 	for name, tc := range map[string]struct {
-		notice *notify.Notification
+		notice *notify.ObjectNotification
 		failed error // the error of the read or the delivery
 		want   engine.Result
 		sent   int
@@ -29,7 +29,7 @@ func TestNoticeKeepAlive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.failed}
-			notice := func(context.Context) (*notify.Notification, error) {
+			notice := func(context.Context) (*notify.ObjectNotification, error) {
 				if tc.notice == nil {
 					return nil, tc.failed
 				}

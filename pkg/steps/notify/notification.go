@@ -15,8 +15,8 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// Notification is a notification about an object.
-type Notification struct {
+// ObjectNotification is a notification about an object.
+type ObjectNotification struct {
 	Subject corev1.ObjectReference
 	engine.Notification
 }

@@ -22,7 +22,7 @@ type Notifier interface {
 }
 
 // Send delivers one notification. It retries for five minutes, and is then skipped.
-func Send(notifier Notifier, notification Notification) engine.UpgradeStep {
+func Send(notifier Notifier, notification ObjectNotification) engine.UpgradeStep {
 	retry := engine.Retry{Timeout: timeout, Reason: engine.ReasonNotDelivered, Failing: "not sent"}
 	return retry.Step(func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		if err := notification.send(ctx, notifier); err != nil {
@@ -32,6 +32,6 @@ func Send(notifier Notifier, notification Notification) engine.UpgradeStep {
 	})
 }
 
-func (n Notification) send(ctx context.Context, notifier Notifier) error {
+func (n ObjectNotification) send(ctx context.Context, notifier Notifier) error {
 	return notifier.Publish(ctx, n.Subject, n.Notification)
 }

@@ -21,11 +21,11 @@ var subject = corev1.ObjectReference{Kind: "UpgradeConfig", Namespace: "ns", Nam
 // receiver records notifications and returns err.
 type receiver struct {
 	err      error
-	notified []notify.Notification
+	notified []notify.ObjectNotification
 }
 
 func (r *receiver) Publish(_ context.Context, subject corev1.ObjectReference, n engine.Notification) error {
-	r.notified = append(r.notified, notify.Notification{Subject: subject, Notification: n})
+	r.notified = append(r.notified, notify.ObjectNotification{Subject: subject, Notification: n})
 	return r.err
 }
 
@@ -54,7 +54,7 @@ func TestSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.err}
-			begun := notify.Notification{Subject: subject, Notification: engine.Notification{
+			begun := notify.ObjectNotification{Subject: subject, Notification: engine.Notification{
 				ID: "id-1", Version: "4.4.6", Attempt: 2, Type: notify.Normal, Reason: "UpgradeStarted", Message: "the upgrade has begun",
 			}}
 			step := notify.Send(r, begun)
@@ -62,7 +62,7 @@ func TestSent(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
-			if diff := cmp.Diff([]notify.Notification{begun}, r.notified); diff != "" {
+			if diff := cmp.Diff([]notify.ObjectNotification{begun}, r.notified); diff != "" {
 				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})

@@ -88,7 +88,7 @@ func newClusterWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := emptyWorld(t, simulation.WorldOptions{Definitions: definitions})
-	spec := openshiftsim.Spec{Masters: 2, Workers: 2, Pools: []machineconfig.Pool{{Name: "night", Nodes: 2}}}
+	spec := openshiftsim.ClusterSpec{Masters: 2, Workers: 2, Pools: []machineconfig.Pool{{Name: "night", Nodes: 2}}}
 	_, err = openshift.New(w.World, spec)
 	w.Must(err)
 	w.to, w.start = "4.20.6", w.Now().Truncate(time.Second).Add(time.Second)
