@@ -45,7 +45,7 @@ type Config struct {
 	Alerts               Alerts               `json:"alerts"`
 	ExternalDependencies ExternalDependencies `json:"externalDependencies"`
 	Alertmanager         Alertmanager         `json:"alertmanager"`
-	Maintenance          Maintenance          `json:"maintenance"`
+	Silences             Silences             `json:"maintenance"`
 	Notifications        Notifications        `json:"notifications"`
 	Webhook              Webhook              `json:"webhook"`
 	TrustedCAFile        string               `json:"trustedCAFile"`
@@ -123,8 +123,9 @@ type Alertmanager struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// Maintenance configures the silences during an upgrade: the alerts and the duration.
-type Maintenance struct {
+// Silences configures the silences during an upgrade: the alerts and the duration. The
+// section is called maintenance, as in the former operator.
+type Silences struct {
 	Lease              Duration `json:"lease"`
 	Timeout            Duration `json:"timeout"`
 	Severities         []string `json:"severities"`
@@ -231,11 +232,11 @@ func (c *Config) Settings() []Setting {
 		{"alertmanager.caFile", caFileDoc, StringSetting{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
 		{"alertmanager.tokenFile", tokenFileDoc, StringSetting{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
 		{"alertmanager.timeout", "Timeout of one request.", DurationSetting{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"maintenance.lease", "How long alerts stay silenced after the operator stops. Silences are renewed when half of it has passed.", DurationSetting{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
-		{"maintenance.timeout", "How long an upgrade waits for an unavailable Alertmanager before it continues without silences.", DurationSetting{&c.Maintenance.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
-		{"maintenance.severities", "Severities of the alerts that are silenced during an upgrade.", StringListSetting{&c.Maintenance.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
-		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
-		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced regardless of severity while the control plane is upgraded; an asterisk matches any characters.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
+		{"maintenance.lease", "How long alerts stay silenced after the operator stops. Silences are renewed when half of it has passed.", DurationSetting{&c.Silences.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
+		{"maintenance.timeout", "How long an upgrade waits for an unavailable Alertmanager before it continues without silences.", DurationSetting{&c.Silences.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
+		{"maintenance.severities", "Severities of the alerts that are silenced during an upgrade.", StringListSetting{&c.Silences.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
+		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Silences.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced regardless of severity while the control plane is upgraded; an asterisk matches any characters.", StringListSetting{&c.Silences.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
 		{"notifications.delayedAfter", "How long after its start an upgrade that has not commenced is reported as delayed.", DurationSetting{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
 		{"webhook.url", "URL of the receiver of CloudEvents. Empty disables the webhook.", StringSetting{&c.Webhook.URL, "", maxURLLen}},
 		{"webhook.caFile", caFileDoc, StringSetting{&c.Webhook.CAFile, "", maxPathLen}},

@@ -57,7 +57,7 @@ func NewStepSet(t Deps, of Attempt) StepSet {
 	s.plan = t.updatePlan(s.target)
 	s.healthy = health.WaitUntilHealthy(s.preHealthChecks(), "ClusterUnhealthy")
 
-	m := t.Config.Maintenance
+	m := t.Config.Silences
 	silenceScope := silence.Scope{Severities: m.Severities, Namespaces: m.Namespaces}
 	s.workers = t.Silencer.Window(s.attempt.ref(), "Workers", silenceScope, t.silenceSettings())
 	silenceScope.Alerts = m.ControlPlaneAlerts
@@ -94,7 +94,7 @@ func (s StepSet) WithDelayedPools(timeout time.Duration, delays ...pools.Delay) 
 func (s StepSet) PauseReasons() []string { return pauseReasons() }
 
 func (t Deps) silenceSettings() silence.Settings {
-	return silence.Settings{Lease: t.Config.Maintenance.Lease.Duration, Timeout: t.Config.Maintenance.Timeout.Duration}
+	return silence.Settings{Lease: t.Config.Silences.Lease.Duration, Timeout: t.Config.Silences.Timeout.Duration}
 }
 
 // updatePlan is the UpdatePlan of a version. The configuration decides whether an upgrade requires it.
