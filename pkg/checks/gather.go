@@ -40,7 +40,7 @@ type Readers struct {
 	// Prometheus is the source of alerts, and Metrics the source of pod requests. They are nil if not
 	// configured. Gates use Sources instead.
 	Prometheus AlertSource
-	Metrics    Metrics
+	Metrics    MetricsQuerier
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
 	Clock         clock.PassiveClock

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// Metrics answers queries. Each call sends one request.
-type Metrics interface {
+// MetricsQuerier answers queries. Each call sends one request.
+type MetricsQuerier interface {
 	// Samples returns the samples in the result of a PromQL expression.
 	Samples(ctx context.Context, expression string) ([]Sample, error)
 }

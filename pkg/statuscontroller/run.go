@@ -120,7 +120,7 @@ func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source check
 		ServiceCA: func() ([]byte, error) { return readServiceCA(o.ServiceCAFile) },
 		Request:   p.status.Request, Events: p.events, Metrics: observed,
 	}
-	requests, _ := source.(checks.Metrics) // without an alert source, the capacity is unknown
+	requests, _ := source.(checks.MetricsQuerier) // without an alert source, the capacity is unknown
 	p.plans = &updateplan.Reconciler{
 		Clock: clk, Prometheus: source, Metrics: requests, LockNamespace: o.Namespace, Informers: exchange, Changed: exchange.PlanChanged(), Events: p.events,
 	}

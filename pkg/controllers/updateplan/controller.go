@@ -76,7 +76,7 @@ type Reconciler struct {
 	// Prometheus is the source of alerts, and Metrics is the source of the resource requests of
 	// pods. Both are optional.
 	Prometheus checks.AlertSource
-	Metrics    checks.Metrics
+	Metrics    checks.MetricsQuerier
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
 	// Informers requests the insights of the update informers. Changed receives an event when one
