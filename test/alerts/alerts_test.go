@@ -108,7 +108,7 @@ func TestAlertLabelsAndAnnotations(t *testing.T) {
 		if got := r.Annotations["runbook_url"]; got != pagesURL+r.Alert+".md" {
 			t.Errorf("%s: unexpected runbook_url %s", r.Alert, got)
 		}
-		// The start is a value of the metrics, or the time for which Prometheus has observed the condition.
+		// The start is a value of the metrics, or the time since when Prometheus has observed the condition.
 		since := strings.Contains(r.Annotations["description"], "{{ $value | humanize")
 		if inWords := strings.NewReplacer("m", " minutes").Replace(r.For); !since && (r.For == "" || !strings.Contains(r.Annotations["description"], inWords)) {
 			t.Errorf("%s: the description does not name the time since which the alert holds", r.Alert)

@@ -70,8 +70,8 @@ const (
 	extraLabel       = "upgrade.managed.openshift.io/extra-node-of"
 )
 
-// restricted returns a server to which everything is deployed, with objects that the operator
-// writes, and the client of the operator. It returns once the admission policies are in effect.
+// restricted returns a server with everything deployed and with objects that the operator writes, and
+// the client of the operator. It returns once the admission policies are in effect.
 func restricted(t *testing.T) (*server, client.Client) {
 	t.Helper()
 	s := startServer(t)
@@ -491,7 +491,7 @@ func TestAdmission_warns_outside_the_watched_namespace(t *testing.T) {
 	}
 }
 
-// The type checker of the API server knows the kinds; what it cannot check fails at run time only.
+// The type checker of the API server knows the kinds. What it cannot check fails only at run time.
 func TestAdmissionPoliciesPerKind(t *testing.T) {
 	t.Parallel()
 	policies := pick[admissionregistrationv1.ValidatingAdmissionPolicy](t, kustomized(t), "ValidatingAdmissionPolicy")

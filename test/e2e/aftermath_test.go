@@ -31,9 +31,8 @@ import (
 
 // checkAftermath fails unless the invariants of every scenario hold: the lock is held, the
 // finalizers are set, pools are paused, and alerts are silenced exactly while an upgrade is in
-// progress; the metrics
-// match the upgrades; each notification was sent once, in order; no request was forbidden or
-// invalid; and the operator did not panic.
+// progress; the metrics match the upgrades; each notification was sent once, in order; no request
+// was forbidden or invalid; and the operator did not panic.
 func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
 	t.Helper()
 	userClient, audited := newUserClient(t, cluster), auditedRequests(t, cluster)
@@ -113,7 +112,7 @@ func checkExtraNodes(ctx context.Context, userClient client.Client, upgrades []a
 }
 
 // checkNotifications compares the notifications about each version with its history: at most one of
-// each kind in each attempt, and at least one of each that is due.
+// each kind in each attempt, and at least one of each kind that is due.
 func checkNotifications(upgrade *aftermath.Upgrade, events []corev1.Event) error {
 	var errs []error
 	for _, h := range upgrade.History {

@@ -86,8 +86,8 @@ func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []req
 	})
 }
 
-// The stages in which a request has been authorized. A request that is watching or waiting has
-// started its response; every other request has completed it.
+// The stages of a request after its authorization. Watches and waiting requests have started their
+// response; all other requests have completed it.
 const (
 	stageStarted  = "ResponseStarted"
 	stageComplete = "ResponseComplete"
@@ -180,8 +180,8 @@ func count(all []request, what string) int {
 	return n
 }
 
-// desiredUpdate returns the version that a patch of the ClusterVersion requests, and whether it sets or
-// removes spec.desiredUpdate at all; the version is empty if it removes it.
+// desiredUpdate returns the version that a patch of the ClusterVersion requests, and whether the patch
+// changes spec.desiredUpdate. The version is empty if the patch removes the field.
 func (r request) desiredUpdate() (version string, sent bool) {
 	var patch struct {
 		Spec map[string]json.RawMessage `json:"spec"`
@@ -195,9 +195,9 @@ func (r request) desiredUpdate() (version string, sent bool) {
 	return update.Version, sent
 }
 
-// requestedVersions returns how often these requests have set spec.desiredUpdate. A request that changed nothing,
-// because the request of a killed operator had been applied, does not count. A deleted upgrade, about which nothing
-// else is known, may have requested any version once.
+// requestedVersions returns how often these requests set spec.desiredUpdate. A request that changed nothing,
+// because the request of a killed operator had already been applied, does not count. A deleted upgrade
+// may have requested any version once, because nothing else is known about it.
 func requestedVersions(all []request, upgrades []aftermath.Upgrade) *aftermath.Requests {
 	var requested aftermath.Requests
 	versions := []string{""} // requested, in this order

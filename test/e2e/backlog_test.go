@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 )
 
-// The limits of an upgrade that is due behind a backlog: how long it waits after the operator is ready, and how many
+// The limits of a due upgrade behind a backlog: how long it waits after the operator is ready, and how many
 // objects of the backlog are served before it.
 const (
 	maxDueWait    = 5 * time.Second
@@ -26,7 +26,7 @@ const (
 	backlogLength = 1000
 )
 
-// BenchmarkBacklog measures how long an upgrade that is due waits for others that are not.
+// BenchmarkBacklog measures how long a due upgrade waits for others that are not due.
 func BenchmarkBacklog(b *testing.B) {
 	b.Logf("Method: %d UpgradeConfigs for tomorrow, and one that is due, the last by name, exist before the operator starts. Its first step,"+
 		" and the statuses of the others, after the operator is ready.", backlogLength)

@@ -210,7 +210,7 @@ func (r *replica) readLog(tb testing.TB) string {
 	return readFile(tb, r.log)
 }
 
-// probe returns the status code of a probe; 0 means no response.
+// probe returns the status code of a probe, or 0 without a response.
 func (r *replica) probe(ctx context.Context, path string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.probes+path, http.NoBody)
 	if err != nil {
@@ -337,7 +337,7 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	})
 	for _, replica := range []*replica{first, second} {
 		for line := range strings.Lines(replica.readLog(t)) {
-			ended := strings.Contains(line, "error received after stop sequence was engaged") // by SIGTERM, which may end the election first
+			ended := strings.Contains(line, "error received after stop sequence was engaged") // by SIGTERM; the election may end first
 			if strings.Contains(line, "forbidden") || strings.Contains(line, `"level":"error"`) && !ended && !strings.Contains(line, "Authentication failed") {
 				t.Errorf("the log has: %s", line)
 			}
@@ -509,7 +509,7 @@ func TestOperator_is_not_ready_without_permissions(t *testing.T) {
 	if err := server.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "powerless"}}); err != nil {
 		t.Fatal(err)
 	}
-	// It ends if it cannot look for the former operator, beside which it must not run.
+	// It must not run beside the former operator, so it ends if it cannot look for it.
 	for _, obj := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "looks-for-the-former-operator"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}},

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serviceVersion is the part of a ClusterServiceVersion from which the Operator Lifecycle Manager
-// makes Deployments, ServiceAccounts, and their permissions.
+// serviceVersion is the part of a ClusterServiceVersion that determines the Deployments,
+// ServiceAccounts, and permissions.
 type serviceVersion struct {
 	Spec struct {
 		RelatedImages []struct {
@@ -43,8 +43,8 @@ type accountRules struct {
 	Rules              []any  `json:"rules"`
 }
 
-// TestBundle_installs_what_the_manifests_install compares the bundle, and what is applied beside it,
-// with deploy and deploy/update-status: permissions, Deployments, and every other object.
+// TestBundle_installs_what_the_manifests_install compares deploy and deploy/update-status with the bundle
+// and the manifests applied beside it: permissions, Deployments, and every other object.
 func TestBundle_installs_what_the_manifests_install(t *testing.T) {
 	t.Parallel()
 	want := objectsByName(t, append(kustomized(t), kustomizedFrom(t, "../../deploy/update-status")...))
@@ -61,7 +61,7 @@ func TestBundle_installs_what_the_manifests_install(t *testing.T) {
 	}
 	for name, object := range want {
 		if object["kind"] == "Namespace" {
-			delete(want, name) // the one in which the bundle is installed
+			delete(want, name) // the namespace of the bundle
 		}
 	}
 	widen(t, want)
@@ -122,7 +122,7 @@ func widen(t *testing.T, objects map[string]map[string]any) {
 	}
 }
 
-// sortRules puts the rules of roles in one order.
+// sortRules sorts the rules of roles.
 func sortRules(t *testing.T, objects map[string]map[string]any) {
 	t.Helper()
 	for _, object := range objects {
@@ -139,8 +139,8 @@ func sortRules(t *testing.T, objects map[string]map[string]any) {
 	}
 }
 
-// TestBundle_needs_nothing_beside_it checks that what is applied beside the bundle limits it, and grants nothing: the operator
-// works without it.
+// TestBundle_needs_nothing_beside_it checks that the manifests applied beside the bundle only restrict it and grant nothing,
+// because the operator must work without them.
 func TestBundle_needs_nothing_beside_it(t *testing.T) {
 	t.Parallel()
 	limits := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy"}

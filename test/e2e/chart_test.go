@@ -37,7 +37,7 @@ func newHelm(t *testing.T) *helm {
 	return h
 }
 
-// run runs Helm with the arguments, in which chart.tgz is the folder of the chart, and returns what it prints.
+// run runs Helm and returns its output. In the arguments, chart.tgz stands for the folder of the chart.
 func (h *helm) run(t *testing.T, args ...string) string {
 	t.Helper()
 	line := strings.ReplaceAll(strings.Join(args, " "), releasedChart, filepath.Join(h.folder, "managed-upgrade-operator"))

@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// stateFolder returns a folder that is removed at the end, unless the test failed: then its path is
-// logged. No process with the folder in its arguments may outlive the test; all processes of a
-// cluster have it.
+// stateFolder returns a folder. It is removed at the end of the test, or its path is logged if the
+// test failed. No process with the folder in its arguments, as all processes of a cluster have it,
+// may outlive the test.
 func stateFolder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "e2e-") //nolint:usetesting // it stays if the test fails
@@ -86,8 +86,7 @@ func processesOf(tb testing.TB, dir string) []string {
 	return found
 }
 
-// startCluster starts a cluster to which the operator is deployed. It is stopped at the end of the
-// test.
+// startCluster starts a cluster with the operator's manifests. It is stopped at the end of the test.
 func startCluster(tb testing.TB, spec openshiftsim.ClusterSpec) *devcluster.Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
@@ -167,7 +166,7 @@ func eventually(tb testing.TB, limit time.Duration, what string, holds func(cont
 	}
 }
 
-// maxLogShown bounds what is shown of a log, in bytes.
+// maxLogShown limits the shown part of a log, in bytes.
 const maxLogShown = 8 << 10
 
 // describeOnFailure prints the state of the cluster, and the ends of the logs of its programs, if the test has

@@ -79,9 +79,9 @@ func applyUpgrade(tb testing.TB, userClient client.Client, config *upgradev1alph
 }
 
 // TestUpgrades_five_in_a_row upgrades one cluster five times while the operator is killed: in the
-// first two upgrades whenever a step starts or ends, in the others at random times, and in all as
-// soon as it has done what must not be done twice. In each, the update is requested once,
-// notifications are sent once, as Events and by the webhook, and no silence is left. The tests in
+// first two upgrades whenever a step starts or ends, in the others at random times, and in all
+// right after an action that must not be repeated. In each upgrade, the update is requested once,
+// notifications are sent once, as Events and by the webhook, and no silence remains. The tests in
 // virtual time end the operator at each of its writes.
 func TestUpgrades_five_in_a_row(t *testing.T) {
 	t.Parallel()
@@ -133,8 +133,8 @@ func TestUpgrades_five_in_a_row(t *testing.T) {
 }
 
 // killAtSideEffects kills and restarts the operator, until the test ends, each time that it has
-// published the start or the end of an upgrade, or requested an update: often before it has
-// recorded that.
+// published the start or the end of an upgrade, or requested an update. Often, it has not recorded
+// that yet.
 func killAtSideEffects(t *testing.T, userClient client.WithWatch, operator *devcluster.Operator) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())

@@ -144,7 +144,7 @@ func TestOverlay_of_memory(t *testing.T) {
 	}
 }
 
-// TestOverlay_of_action_replica_sets checks that the component sets the flag, and grants what it takes.
+// TestOverlay_of_action_replica_sets checks that the component sets the flag and grants the required permissions.
 func TestOverlay_of_action_replica_sets(t *testing.T) {
 	t.Parallel()
 	objects := kustomizedWith(t, installFolders["hub"], "action-replica-sets")
@@ -201,7 +201,7 @@ func TestOverlays_of_nodes(t *testing.T) {
 	}
 }
 
-// leaderElectionOf returns how a Deployment of ours elects a leader.
+// leaderElectionOf returns the settings of the leader election of a Deployment.
 func leaderElectionOf(t *testing.T, deployment *appsv1.Deployment) manager.LeaderElection {
 	t.Helper()
 	var options manager.Options
@@ -309,7 +309,7 @@ func TestWithoutScheduledMaintenance(t *testing.T) {
 	}
 }
 
-// TestProject compares PROJECT, which operator-sdk reads, with the kinds of all folders.
+// TestProject compares the file PROJECT of operator-sdk with the kinds of all folders.
 func TestProject(t *testing.T) {
 	t.Parallel()
 	var project struct {

@@ -41,8 +41,8 @@ func buildExample(t *testing.T) string {
 	return example
 }
 
-// TestCustomUpgrader_is_woken_by_what_its_step_watches declares a change freeze, which makes the
-// step wait, and ends it long before the next reconcile of the upgrade is due.
+// TestCustomUpgrader_is_woken_by_what_its_step_watches declares a change freeze, so the step waits. It
+// ends the freeze long before the next reconcile of the upgrade is due.
 func TestCustomUpgrader_is_woken_by_what_its_step_watches(t *testing.T) {
 	t.Parallel()
 	example := buildExample(t)

@@ -34,21 +34,21 @@ import (
 )
 
 // settledFor is how long a ClusterVersion must not change until the cluster version operator seems to have decided. The
-// observed generation does not show it, and is not compared: the real operator reports that of a request that
-// changes nothing minutes later, when it reconciles its release again.
+// observed generation does not show it and is not compared: if a request changes nothing, the real operator
+// reports its generation minutes later, when it reconciles its release again.
 const settledFor = 4 * time.Second
 
-// differsFor is how long two cluster version operators that seem to have decided must differ until they do: on a machine
-// that is busy, one may not have seen the request yet.
+// differsFor is how long two cluster version operators that seem to have decided must differ until that counts: on a busy
+// machine, one may not have seen the request yet.
 const differsFor = 2 * time.Minute
 
-// answers holds what the cluster version operators have made of each input so far, by kind and name.
+// answers holds the results of the cluster version operators for each input so far, by kind and name.
 type answers struct {
 	mu sync.Mutex
 	of map[openshiftsim.CVO]map[string]string
 }
 
-// set notes the answer of one, and returns the answer of the other one, which is empty until it has one.
+// set records the answer of one operator and returns the answer of the other, or "" if it has none yet.
 func (a *answers) set(kind openshiftsim.CVO, name, answer string) (other string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,17 +74,16 @@ const (
 type input struct {
 	name string
 	spec map[string]any
-	// reason is why ClusterOperator etcd is not upgradeable meanwhile; empty if it is.
+	// reason is why ClusterOperator etcd is not upgradeable during the case; empty if it is.
 	reason string
-	// apart is a condition that is not compared: the real one differs in it, see docs/decisions/0097.
+	// apart is a condition in which the real operator differs (see docs/decisions/0097). It is not compared.
 	apart configv1.ClusterStatusConditionType
-	// at is when more is merged; 0 means never.
+	// at is when more is merged; 0 for never.
 	at   stage
 	then map[string]any
 }
 
-// inputs are requests in the order in which they are made. The cluster is at 4.20.5 until the first update
-// that is completed.
+// inputs are requests in order. The cluster is at 4.20.5 until the first update is complete.
 func inputs() []input {
 	image := func(version string) string { return updategraph.Release{Version: version}.Image() }
 	update := func(version, image string, force bool) map[string]any {
@@ -140,7 +139,7 @@ func inputs() []input {
 	}
 }
 
-// decideAll notes what the cluster version operator makes of the inputs.
+// decideAll records the decisions of the cluster version operator about the inputs.
 func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 	t.Helper()
 	channel := []string{"stable-4.20"}
@@ -181,7 +180,7 @@ func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 	}
 }
 
-// decide waits for what comes of an input.
+// decide waits for the result of an input.
 func decide(t *testing.T, c client.Client, in input, agree func(answer string) bool) {
 	t.Helper()
 	if in.reason != "" || in.spec["overrides"] != nil {
@@ -383,7 +382,7 @@ func awaitHeld(t *testing.T, c client.Client, held bool) {
 	})
 }
 
-// compared are the conditions that are compared.
+// compared lists the conditions to compare.
 var compared = []configv1.ClusterStatusConditionType{"ReleaseAccepted", "Invalid", "Available", "Failing", "Progressing", "RetrievedUpdates"}
 
 func describeDecision(version *configv1.ClusterVersion) string {
@@ -399,7 +398,7 @@ func describeDecision(version *configv1.ClusterVersion) string {
 	return strings.ReplaceAll(text, ` architecture="amd64"`, "")                                        // the real one drops it after another request, until it reconciles its release again
 }
 
-// without returns a description without a condition; an empty name means none.
+// without returns a description without a condition. An empty name removes nothing.
 func without(description string, kind configv1.ClusterStatusConditionType) string {
 	if kind == "" {
 		return description

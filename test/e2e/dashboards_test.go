@@ -41,7 +41,7 @@ func TestDashboards(t *testing.T) {
 	t.Parallel()
 	picture, speed := os.Getenv(pictureFolder) != "", timescale.Speed(fast)
 	if picture {
-		speed = 30 // so that the lines are long
+		speed = 30 // for long lines
 	}
 	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: speed, Releases: releases(1), Monitoring: &alerting.Spec{}})
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "alerts: {interval: 1s}"})
@@ -58,7 +58,7 @@ func TestDashboards(t *testing.T) {
 
 	samples := 1
 	if picture {
-		samples = 10 // so that the results also have lines
+		samples = 10 // so the results also have lines
 	}
 	eventually(t, 30*time.Second, "the upgrade is counted", func(context.Context) error {
 		for expression, series := range query(t, "upgrades", cluster.Monitoring.PrometheusURL(), since, time.Time{}, time.Second).series { //nolint:contextcheck // it has a limit of its own
@@ -81,7 +81,8 @@ func TestDashboards(t *testing.T) {
 	drawDashboard(t, "upgrades", "an upgrade of a dev cluster", queried)
 }
 
-// query returns the results of every expression of a dashboard from since to until; zero means now. Each has some.
+// query returns the results of every expression of a dashboard from since to until, where zero is now. It fails if an
+// expression has none.
 func query(t *testing.T, name, url string, since, until time.Time, step time.Duration) answered {
 	t.Helper()
 	connection, err := prometheusapi.NewClient(prometheusapi.Config{Address: url})

@@ -55,7 +55,7 @@ func TestDemo_keeps_the_cluster(t *testing.T) {
 	}
 }
 
-// checkSuggestions runs commands in one shell, in which the first one that fails ends the others.
+// checkSuggestions runs commands in one shell until one fails.
 func checkSuggestions(ctx context.Context, t *testing.T, commands []string) {
 	t.Helper()
 	shell := exec.CommandContext(ctx, "bash", "-e", "-c", strings.Join(commands, "\n"))

@@ -42,7 +42,7 @@ const (
 	home         = "managed-upgrade-operator" // the operator's namespace, and the name of most objects in it
 )
 
-// server is an API server without any controllers, and the means to access it.
+// server is an API server without any controllers, and how to access it.
 type server struct {
 	*controlplane.ControlPlane
 	client     client.Client // has all permissions, and validates fields strictly
@@ -80,7 +80,7 @@ func startServerWith(tb testing.TB, options controlplane.Options) *server {
 		tb.Fatal(err)
 	}
 	s.client = client.WithFieldValidation(s.client, "Strict")
-	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // namespaces in which the operator has permissions
+	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // the operator has permissions in these namespaces
 		if err := s.client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			tb.Fatal(err)
 		}
@@ -358,7 +358,7 @@ func TestDeployment_flags_and_configuration_are_valid(t *testing.T) {
 	}
 }
 
-// serviceCAConfigMap is the ConfigMap in which OpenShift publishes its service CA in each namespace.
+// serviceCAConfigMap is the ConfigMap with OpenShift's service CA in each namespace.
 const serviceCAConfigMap = "openshift-service-ca.crt"
 
 func TestOperatorMayQueryAlerts(t *testing.T) {

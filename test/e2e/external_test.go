@@ -32,7 +32,7 @@ import (
 // operator, and at the receiver of its webhook.
 
 // checkSilences returns an error that names the silences in effect without an upgrade in progress.
-// It ignores those that the history reports as not ended.
+// It ignores silences that the history reports as not ended.
 func checkSilences(ctx context.Context, cluster *devcluster.Cluster, upgrades []aftermath.Upgrade) error {
 	if cluster.Monitoring == nil {
 		return nil

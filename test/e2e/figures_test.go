@@ -39,7 +39,7 @@ import (
 const (
 	maxMemory         = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
 	maxWrites         = 2        // status writes for each transition of a step
-	maxLiveReads      = 6        // of an upgrade: its UpgradeConfig, and the Lease that is the lock
+	maxLiveReads      = 6        // of an upgrade: its UpgradeConfig, and the Lease of the lock
 	maxRecordMedian   = time.Second
 	heartbeatInterval = 5 * time.Minute
 	alertsInterval    = time.Minute // the default of the configuration
@@ -227,8 +227,8 @@ func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 		}
 	}
 	get, list := count(made, "get upgradeconfigs"), count(made, "list machinesets")
-	// A process discovers the APIs in two requests, twice: at its start, to log missing kinds, which may overlap with the
-	// upgrade, and for its first read of a kind that it does not declare, which are the MachineSets.
+	// A process discovers the APIs twice, with two requests each: at its start, to log missing kinds, perhaps still
+	// during the upgrade, and for its first read of an undeclared kind, the MachineSets.
 	discovery := count(made, "get /api") + count(made, "get /apis")
 	locks := count(slices.DeleteFunc(auditedRequests(tb, cluster), func(r request) bool {
 		return r.Stage != stageComplete || r.Object.Name != lock.Name || r.Received.Before(began)
@@ -278,8 +278,8 @@ func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	return delays
 }
 
-// recordingOf follows one upgrade, which waits for an unhealthy ClusterOperator and heals it. The
-// watches use different connections: a delay may be measured as zero, and never as negative.
+// recordingOf follows one upgrade that waits for an unhealthy ClusterOperator, and heals the operator.
+// The watches use different connections, so a measured delay may be zero, but it is never negative.
 func recordingOf(tb testing.TB, userClient client.Client, config *upgradev1alpha1.UpgradeConfig, seen <-chan sighting) map[string]time.Duration {
 	tb.Helper()
 	target := config.Spec.Desired.Version

@@ -26,7 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 )
 
-// terminal returns a terminal that is connected to the hub. Its "oc logs" prints the log of the hub, if
+// terminal returns a terminal connected to the hub. Its "oc logs" prints the log of the hub, if
 // its pods are the ones requested.
 func (w *hubWorld) terminal() terminal {
 	w.t.Helper()
@@ -81,8 +81,8 @@ func (w *hubWorld) addPod() string {
 }
 
 // TestAlertPages_of_fleets runs the commands of the pages about fleets in the states that the pages
-// describe. The hub runs at first; it is down when its page is followed, and then the objects remain as
-// the test creates them.
+// describe. The hub runs at first. It is down from the test of its page on, and then the objects remain
+// as the test creates them.
 func TestAlertPages_of_fleets(t *testing.T) {
 	t.Parallel()
 	w := newHubWorld(t)
@@ -191,7 +191,7 @@ func (w *hubWorld) followFailures(t *testing.T, term terminal) {
 	})
 }
 
-// followStall follows the page about a cluster that makes no progress. The hub is also that cluster.
+// followStall follows the page about a cluster that makes no progress. Here, the cluster is the hub itself.
 func (w *hubWorld) followStall(t *testing.T, term terminal) {
 	t.Helper()
 	upgrade := newUpgrade("slow", fleetv1beta1.PlacementReference{Name: "stores"})

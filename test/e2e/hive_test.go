@@ -72,9 +72,9 @@ func TestHive_installs_what_the_manifests_install(t *testing.T) {
 }
 
 // TestHive_moves_a_cluster_to_the_next_wave applies to a cluster what Hive applies when its label changes:
-// with the mode Upsert, during and after the upgrade of the former wave; then with the mode Sync, which
-// deletes what the former wave has applied. A SelectorSyncSet without the applyBehavior of the template does
-// not replace an upgrade that has commenced, either.
+// with the mode Upsert, during and after the upgrade of the former wave, and then with the mode Sync, where
+// Hive deletes the objects of the former wave. A SelectorSyncSet without the applyBehavior of the template does
+// not replace a commenced upgrade, either.
 func TestHive_moves_a_cluster_to_the_next_wave(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, openshiftsim.ClusterSpec{Version: installed, Speed: fast, Releases: releases(3)})

@@ -34,7 +34,7 @@ import (
 
 const hubAccount = "managed-upgrade-hub"
 
-// hubWorld is an API server with the API of Open Cluster Management, to which the hub is deployed.
+// hubWorld is an API server with the API of Open Cluster Management and the manifests of the hub.
 type hubWorld struct {
 	*server
 	t      testing.TB
@@ -73,7 +73,7 @@ func (w *hubWorld) start(flags ...string) {
 	waitUntil(w.t, "the hub is ready", func(ctx context.Context) bool { return w.binary.probe(ctx, "/readyz") == http.StatusOK })
 }
 
-// create creates an object and then, since that ignores it, its status.
+// create creates an object, and then its status, because creation ignores it.
 func (w *hubWorld) create(object client.Object) {
 	w.t.Helper()
 	withStatus := object.DeepCopyObject().(client.Object)

@@ -29,8 +29,8 @@ var (
 )
 
 // TestPages_install_images_that_exist checks every command that applies a kustomization, on pages, in comments of manifests,
-// and in messages of the programs: what it applies has no placeholder in place of an image. A file of a release that a
-// command names is one that a release has.
+// and in messages of the programs: what it applies has no placeholder in place of an image. If a
+// command names a file of a release, a release has that file.
 func TestPages_install_images_that_exist(t *testing.T) {
 	t.Parallel()
 	released := map[string]bool{}
@@ -106,7 +106,7 @@ func errOr(err, other error) error {
 	return other
 }
 
-// placeholderIn returns the placeholder that a folder of this repository renders instead of an image; "" means none.
+// placeholderIn returns the placeholder that a folder of this repository renders instead of an image, or "" if there is none.
 func placeholderIn(t *testing.T, folder string) string {
 	t.Helper()
 	folder = strings.TrimPrefix(folder, "https://github.com/managed-upgrade/managed-upgrade-operator/")

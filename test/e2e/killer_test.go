@@ -49,7 +49,7 @@ func (k *killer) onSave(steps []history.StepCondition, pass func() bool) {
 	}
 }
 
-// fresh returns the saved changes at which the operator was not killed yet.
+// fresh returns the saved changes that have not killed the operator yet.
 func (k *killer) fresh(steps []history.StepCondition) []string {
 	var fresh []string
 	for _, c := range steps {

@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// shellServer is an API server with everything that a user installs, and a terminal. None of our controllers
-// runs, and only the named controllers of Kubernetes do: the test writes the states that the pages describe.
+// shellServer is an API server with everything that a user installs, and a terminal. None of this project's
+// controllers run, and only the named ones of Kubernetes. The test writes the states that the pages describe.
 func shellServer(t *testing.T, controllers ...string) (*server, terminal) {
 	t.Helper()
 	s := startServerWith(t, controlplane.Options{Controllers: controllers, WithoutControllerManager: len(controllers) == 0})
@@ -53,7 +53,7 @@ func (s *server) create(t *testing.T, objects ...*unstructured.Unstructured) {
 		if !hasStatus {
 			continue
 		}
-		o.Object["status"] = status // not by a merge patch, which would drop what is null
+		o.Object["status"] = status // a merge patch would drop null values
 		if err := s.client.Status().Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func maintenanceKind(kind string) schema.GroupVersionKind {
 	return parametersKind.GroupVersion().WithKind(kind)
 }
 
-// withCondition returns the fields of an object with a condition in its status that is False.
+// withCondition returns the fields of an object with a False condition in its status.
 func withCondition(fields map[string]any, kind, reason, message string) map[string]any {
 	all := maps.Clone(fields)
 	all["status"] = map[string]any{"conditions": []any{map[string]any{

@@ -23,9 +23,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// TestMemory_does_not_follow_the_objects_of_other_clients has 400 budgets and nodes with as much
-// metadata as the API server accepts by a few hundred kilobytes. The operator starts within the
-// memory limit of its Deployment and gets ready.
+// TestMemory_does_not_follow_the_objects_of_other_clients creates 400 budgets and nodes with nearly as
+// much metadata as the API server accepts. The operator starts within the memory limit of its
+// Deployment and gets ready.
 func TestMemory_does_not_follow_the_objects_of_other_clients(t *testing.T) {
 	t.Parallel()
 	const objects = 400

@@ -18,8 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
-// waitReasons are the steps that use Prometheus or Alertmanager, with the reason for which each
-// waits while they are down. The other steps need neither.
+// waitReasons maps the steps that use Prometheus or Alertmanager to their reason while these are
+// down. The other steps need neither.
 var waitReasons = map[string]string{
 	"PreHealthCheck":                "CannotObserve",
 	"ControlPlaneMaintWindow":       "NotSilenced",

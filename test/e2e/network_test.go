@@ -31,8 +31,8 @@ type workload struct {
 	} `json:"spec"`
 }
 
-// connection is one that a NetworkPolicy allows or denies, at the ports of pods. Without a namespace, it
-// leaves the cluster.
+// connection is a connection to ports of pods that a NetworkPolicy allows or denies. Without a namespace,
+// it leaves the cluster.
 type connection struct {
 	namespace string
 	labels    map[string]string
@@ -168,7 +168,7 @@ func monitoringPod(t *testing.T, openshift []*unstructured.Unstructured, name st
 	return connection{}
 }
 
-// anywhere is a connection to pods that nothing is known about.
+// anywhere is a connection to unknown pods.
 func anywhere() connection {
 	return connection{"customer", map[string]string{"app": "shop"}, corev1.ProtocolTCP, 0}
 }

@@ -229,8 +229,8 @@ func (w *olmWorld) subscribe(t *testing.T, approval string) {
 		"spec": {"source": "catalog", "sourceNamespace": %[1]q, "name": "managed-upgrade-operator", "channel": "stable", "installPlanApproval": %[2]q}}`, home, approval), "apply", "-f", "-")
 }
 
-// limitsRoles checks what users with the roles edit and admin may do, once the Operator Lifecycle Manager has added the
-// kinds of the bundle to these roles, and once the policies beside the bundle are applied. No upgrade needs them.
+// limitsRoles checks the permissions of users with the roles edit and admin, first with the kinds of the bundle that the
+// Operator Lifecycle Manager adds to these roles, and then with the policies beside the bundle. No upgrade needs them.
 func (w *olmWorld) limitsRoles(t *testing.T) {
 	t.Helper()
 	w.kubectl(t, "", "apply", "-k", deployFolder+"/olm")
@@ -312,8 +312,8 @@ func (w *olmWorld) upgradesInService(t *testing.T) {
 	awaitStatus(t, w.client, upgrade, upgradev1alpha1.ConditionSucceeded, metav1.ConditionTrue, ".*")
 }
 
-// upgradesWhenApproved has our approver approve an InstallPlan. The Operator Lifecycle Manager may fail to resolve once in
-// between, while it still has a version that was replaced, and the approver waits for a minute without a change.
+// upgradesWhenApproved lets the approver of this project approve an InstallPlan. The Operator Lifecycle Manager may fail to resolve once in
+// between, while it still has a replaced version, and the approver waits for a minute without a change.
 func (w *olmWorld) upgradesWhenApproved(t *testing.T) {
 	t.Helper()
 	w.subscribe(t, "Manual")

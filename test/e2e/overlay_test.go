@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// namespaceReference matches the places in which the manifests name the operator's namespace.
+// namespaceReference matches references to the operator's namespace in the manifests.
 var namespaceReference = regexp.MustCompile(strings.Join([]string{
 	`(?m)^\s*(?:- )?namespace: NAME$`,                       // metadata, subjects of bindings, labels of alerts
 	`kind: Namespace\nmetadata:(?:\n  .*)*?\n  name: NAME$`, // the namespace itself
@@ -57,7 +57,7 @@ func TestInstall_into_another_namespace(t *testing.T) {
 		base    []string
 		overlay string
 		kinds   []string // that name the namespace
-		stay    []string // namespaces in which permissions stay
+		stay    []string // namespaces whose permissions stay
 	}{
 		"operator": {
 			[]string{deployFolder},
@@ -83,8 +83,8 @@ func TestInstall_into_another_namespace(t *testing.T) {
 	}
 }
 
-// checkOverlay compares the references to the namespace in the manifests with those to the other namespace in an
-// overlay.
+// checkOverlay compares the references to the namespace in the manifests with the references to the other namespace
+// in an overlay.
 func checkOverlay(t *testing.T, base, overlay []*unstructured.Unstructured, kinds, stay []string) {
 	t.Helper()
 	if len(overlay) != len(base) {
@@ -110,8 +110,8 @@ func checkOverlay(t *testing.T, base, overlay []*unstructured.Unstructured, kind
 	}
 }
 
-// A cluster without OpenShift has neither its namespaces nor its kinds: all that is applied to it is
-// accepted, if it consists of built-in kinds in namespaces that exist.
+// A cluster without OpenShift lacks its namespaces and kinds. It accepts every applied object of a
+// built-in kind in an existing namespace.
 func TestInstall_of_update_status_without_OpenShift(t *testing.T) {
 	t.Parallel()
 	base, overlay := kustomizedFrom(t, deployFolder+"/update-status"), kustomizedFrom(t, deployFolder+"/update-status-without-openshift")

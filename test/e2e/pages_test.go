@@ -42,7 +42,7 @@ const pagesFolder = "../../docs/alerts"
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// building matches the commands that build programs and images, or install them by make, which has tests of its own.
+// building matches the commands that build programs and images or install them with make. Other tests cover these.
 var building = regexp.MustCompile(`^(make|git|install|[A-Z_]+=\S+( make .*)?$)`)
 
 // commands returns the commands of the shell blocks of a page, each in one line. The page is the page of an alert, or
@@ -63,8 +63,8 @@ func commands(t *testing.T, alert string) []string {
 	return all
 }
 
-// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a kubelet has, it prints
-// the logs of the operator's processes, if they are the ones requested.
+// terminal runs commands as an on-call engineer would. Its oc is kubectl. Without a kubelet there are no
+// logs of pods, so for "oc logs" it prints the logs of the operator's processes if their pods are requested.
 type terminal struct{ path string }
 
 func newTerminal(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) terminal {
@@ -357,7 +357,7 @@ func revoke(t *testing.T, userClient client.Client, resource string) (restore fu
 	}
 }
 
-// TestAlertPage_of_a_blocked_drain has a finalizer keep a pod on a node that is being drained.
+// TestAlertPage_of_a_blocked_drain keeps a pod on a draining node with a finalizer.
 func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, openshiftsim.ClusterSpec{Speed: fast})
@@ -448,8 +448,7 @@ func checkMustGather(t *testing.T, cluster *devcluster.Cluster, term terminal) {
 	}
 }
 
-// checkReplay runs each command that reads a cluster on what was collected of it. Only alerts are not
-// collected.
+// checkReplay runs each command that reads a cluster on the collected data. Only alerts are not collected.
 func checkReplay(t *testing.T, program, folder string, term terminal) {
 	t.Helper()
 	const alerts = "Missing alerts: not in the dump"
@@ -469,9 +468,8 @@ func checkReplay(t *testing.T, program, folder string, term terminal) {
 	}
 }
 
-// predateCordon waits until a node is being drained, and moves the time of its cordon an hour back,
-// as if a user had cordoned it before the upgrade: nodekeeper records on the node when the drain
-// itself began.
+// predateCordon waits for the drain of a node and moves the time of its cordon an hour back, as if a
+// user had cordoned it before the upgrade. nodekeeper records on the node when the drain itself began.
 func predateCordon(t *testing.T, userClient client.Client, name string) {
 	t.Helper()
 	node := &corev1.Node{}

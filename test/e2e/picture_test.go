@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// pictureFolder names the environment variable with the folder to which the tests draw the dashboards; "make pictures" sets it.
+// pictureFolder names the environment variable with the folder for the pictures of the dashboards; "make pictures" sets it.
 const pictureFolder = "DASHBOARD_PICTURES"
 
 // dashboardNames are the dashboards.
@@ -121,7 +121,7 @@ func (p *picture) panel(panel dashboardPanel) {
 	p.graph(panel, series, x+44, y+26, width-52, height-26-24-legendLines*14)
 }
 
-// graph draws a line for each series, and what they are.
+// graph draws a line for each series, and the legend.
 func (p *picture) graph(panel dashboardPanel, series model.Matrix, x, y, width, height float64) {
 	top := 1.0
 	for _, each := range series {
@@ -200,7 +200,7 @@ func (p *picture) legend(names []string, x, y, width float64) {
 // columnLetter is the width of a letter of a legend.
 const columnLetter = 6.2
 
-// lastOf returns the end of a name, by which objects of one namespace differ.
+// lastOf returns the end of a name, which differs among the objects of a namespace.
 func lastOf(name string, letters int) string {
 	if len(name) <= letters {
 		return name

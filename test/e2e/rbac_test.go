@@ -35,10 +35,10 @@ const (
 
 // permission is one verb on one resource.
 type permission struct {
-	namespace string // empty means every namespace, and cluster-scoped resources
+	namespace string // empty for every namespace and for cluster-scoped resources
 	group     string
 	resource  string // with the subresource, as in "pods/eviction"
-	name      string // empty means every name
+	name      string // empty for every name
 	verb      string
 }
 
@@ -236,9 +236,9 @@ func init() {
 }
 
 // checkUse compares the permissions of the table with the requests of a whole run of the suite.
-// They are equal: each permission is used by a request, or the table gives the reason why it is
-// not, and each request needs one of them. A run of single tests proves nothing, unless
-// E2E_PERMISSIONS=1 requests it.
+// They must be equal: each request needs a permission of the table, and each permission is used, or
+// the table gives the reason why not. The check is skipped for single tests unless
+// E2E_PERMISSIONS=1 is set.
 func checkUse(code int) int {
 	if single := flag.Lookup("test.run"); code != 0 || single != nil && single.Value.String() != "" && os.Getenv("E2E_PERMISSIONS") == "" {
 		return code
@@ -284,7 +284,7 @@ func compareUse(table map[permission]documented, requests []request) []string {
 	return problems
 }
 
-// An API server that cannot stream a list to a watch, as older ones, is listed first.
+// Caches list first if the API server is too old to stream a list to a watch.
 func TestCaches_with_an_API_server_that_cannot_stream_lists(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)

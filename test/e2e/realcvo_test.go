@@ -29,23 +29,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
 
-// realUpgradeTimeout bounds an upgrade with the real cluster version operator, which takes a minute
-// and a half.
+// realUpgradeTimeout bounds an upgrade with the real cluster version operator. It usually takes a
+// minute and a half.
 const realUpgradeTimeout = 5 * time.Minute
 
-// firing returns a query that is 1 while an alert fires, 0 while it does not, and empty if that is
-// unknown, as in the risks of real releases.
+// firing returns a query whose result is 1 while an alert fires, 0 while it does not, and empty if
+// this is unknown, as in the risks of real releases.
 func firing(alert string) string {
 	return fmt.Sprintf(`group(ALERTS{alertname=%q, alertstate="firing"}) or 0 * group(ALERTS)`, alert)
 }
 
-// journey is a cluster with the real cluster version operator that is updated from release to
-// release.
+// journey is a cluster with the real cluster version operator and its updates from release to release.
 type journey struct {
 	cluster    *devcluster.Cluster
 	operator   *devcluster.Operator
 	userClient client.Client
-	generation int64 // the generation of the ClusterVersion, which counts the changes of its spec
+	generation int64 // the generation of the ClusterVersion: it counts the changes of the spec
 }
 
 func TestRealClusterVersionOperator(t *testing.T) { //nolint:tparallel // each subtest continues the one before

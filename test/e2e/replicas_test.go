@@ -79,8 +79,8 @@ func BenchmarkReplicas(b *testing.B) {
 // The limits of the leader election with the operator's defaults.
 const (
 	maxLeaseRequests = 6.0 // a minute, of two replicas
-	// A standby looks each 26 to 58 s, by the jitter of client-go: so much later than the last renewal its 137 s
-	// begin, and so much later than their end it looks again.
+	// A standby checks the Lease every 26 to 58 s, because of the jitter of client-go. Its 137 s begin up to that
+	// long after the last renewal, and it may check again that long after they end.
 	maxTakeover = (58 + 137 + 58) * time.Second
 )
 

@@ -31,12 +31,12 @@ import (
 // the steps of an upgrade.
 type saves struct {
 	t      *testing.T
-	access *rest.Config // with which the operator connects to the proxy
+	access *rest.Config // of the operator to the proxy
 	proxy  *httputil.ReverseProxy
 
 	mu sync.Mutex // held during a save
-	// onSave is called with the steps that are about to be saved. It forwards the request by calling pass, which
-	// reports whether they were saved. Nil means all requests are forwarded.
+	// onSave is called before steps are saved. It forwards the request by calling pass, and pass reports whether
+	// the steps were saved. If onSave is nil, all requests are forwarded.
 	onSave func(steps []history.StepCondition, pass func() bool)
 }
 
@@ -122,7 +122,7 @@ func (s *saves) steps(body []byte) []history.StepCondition {
 	return patch.Status.History[0].Conditions
 }
 
-// setOnSave sets or clears the function that is called at each save.
+// setOnSave sets or clears onSave.
 func (s *saves) setOnSave(at func(steps []history.StepCondition, pass func() bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

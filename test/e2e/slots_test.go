@@ -57,8 +57,8 @@ type slots struct {
 }
 
 // TestSlots_on_a_real_API_server serves three slots through the binary: one without hooks, one with hooks and a delayed
-// pool, and one in which the operator is killed while a hook runs. The requests of the first two are counted, as are
-// the requests of an UpgradeJob that waits for days.
+// pool, and one whose hook runs while the operator is killed. It counts the requests of the first two slots, and of
+// an UpgradeJob that waits for days.
 func TestSlots_on_a_real_API_server(t *testing.T) {
 	t.Parallel()
 	s := startSlots(t, 3)
@@ -147,8 +147,8 @@ func (s *slots) createConfig(name, cron string, pin maintenancev1beta1.Duration)
 	return config
 }
 
-// measurePin has an UpgradeJob wait whose start is two days ahead, and counts the requests while it
-// waits. It is deleted with its UpgradeConfig then.
+// measurePin counts the requests while an UpgradeJob waits for a start in two days. It then deletes
+// the UpgradeJob with its UpgradeConfig.
 func (s *slots) measurePin(idle time.Duration) figure {
 	s.tb.Helper()
 	start := time.Now().UTC().AddDate(0, 0, 2)
@@ -177,7 +177,7 @@ func (s *slots) measurePin(idle time.Duration) figure {
 	return figure{name: "requests between pin and start", measured: len(made)}
 }
 
-// delayPool has the UpgradeJobs to come delay pool night.
+// delayPool makes new UpgradeJobs delay pool night.
 func (s *slots) delayPool() {
 	s.tb.Helper()
 	before := s.config.DeepCopy()
@@ -410,8 +410,8 @@ func awaitQuiet(tb testing.TB, cluster *devcluster.Cluster) time.Time {
 	return seen
 }
 
-// BenchmarkMaintenanceObjects measures the operator with many objects of scheduled maintenance, none
-// of which has anything to do.
+// BenchmarkMaintenanceObjects measures the operator with many objects of scheduled maintenance that
+// have nothing to do.
 func BenchmarkMaintenanceObjects(b *testing.B) {
 	b.Log("Method: 100 UpgradeConfigs, 100 UpgradeJobHooks, and 500 UpgradeJobs that have ended; requests in the API server's audit log" +
 		" in two minutes, beginning when the operator has settled, and VmRSS and RssAnon at their end.")
@@ -434,8 +434,8 @@ func BenchmarkMaintenanceObjects(b *testing.B) {
 	}
 }
 
-// createMaintenanceObjects creates UpgradeConfigs whose next slots are days ahead, hooks, and
-// UpgradeJobs of the UpgradeConfigs in turn that have ended.
+// createMaintenanceObjects creates hooks, UpgradeConfigs whose next slots are days ahead, and finished
+// UpgradeJobs of these UpgradeConfigs in turn.
 func createMaintenanceObjects(tb testing.TB, user client.Client, configs, hooks, jobs int) {
 	tb.Helper()
 	far := time.Now().AddDate(0, 0, 20).UTC()

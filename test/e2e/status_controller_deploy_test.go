@@ -39,8 +39,8 @@ func argument(container *corev1.Container, name string) string {
 	return ""
 }
 
-// The Deployment runs the program with valid flags, each file is where something is mounted, and the ports
-// are those at which the program listens.
+// The Deployment runs the program with valid flags, each file is in a mounted volume, and the program listens
+// at the ports.
 func TestStatusController_deployment(t *testing.T) {
 	t.Parallel()
 	for name, folder := range updateStatusInstalls() {
@@ -77,7 +77,7 @@ func TestStatusController_deployment(t *testing.T) {
 	}
 }
 
-// checkServiceCA checks that the file of the service CA is in a ConfigMap in which OpenShift publishes it.
+// checkServiceCA checks that OpenShift publishes the service CA in the ConfigMap of the mounted file.
 func checkServiceCA(t *testing.T, pod *corev1.PodSpec) {
 	t.Helper()
 	folder, file := path.Split(argument(&pod.Containers[0], "service-ca-file"))
@@ -125,8 +125,8 @@ func TestNetworkPolicy_of_update_status(t *testing.T) {
 	}
 }
 
-// An API server without OpenShift accepts what is installed there, admits the pod, and the program publishes
-// what is missing.
+// An API server without OpenShift accepts the manifests and admits the pod, and the program publishes what is
+// missing.
 func TestStatusController_without_OpenShift(t *testing.T) {
 	t.Parallel()
 	w := &statusWorld{server: startServer(t), t: t}

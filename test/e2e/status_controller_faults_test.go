@@ -35,8 +35,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/informer"
 )
 
-// TestStatusController_faults has optional kinds come and go while the program runs, and then kills it
-// at each write, and the leader of two replicas.
+// TestStatusController_faults installs and removes optional kinds while the program runs. It then kills the
+// program at each write, and the leader of two replicas.
 func TestStatusController_faults(t *testing.T) {
 	t.Parallel()
 	w := newStatusWorld(t)
@@ -83,12 +83,12 @@ func hasPool(status updatev1beta1.UpdateStatusStatus, group, kind string) bool {
 	})
 }
 
-// maxStart is how long a start may take until the status is confirmed, on a busy machine: less than a
+// maxStart limits the time from a start until the status is confirmed, on a busy machine. It is less than a
 // controller waits for the cache of an optional kind.
 const maxStart = 25 * time.Second
 
-// followOptionalKinds installs each optional kind, uninstalls it, and at last installs another version of
-// one. The program is not restarted, and continues to report what changes.
+// followOptionalKinds installs and uninstalls each optional kind, and finally installs another version of
+// one. The program is not restarted and continues to report changes.
 func (w *statusWorld) followOptionalKinds() {
 	w.t.Helper()
 	w.start()
@@ -148,7 +148,7 @@ type statusWrites struct {
 	proxy *httputil.ReverseProxy
 
 	mu       sync.Mutex
-	process  *childprocess.Process // nil means the program is not killed
+	process  *childprocess.Process // to kill; nil for none
 	before   bool                  // it is killed before the write, else after it
 	kills    int
 	statuses []updatev1beta1.UpdateStatusStatus // as the API server has stored them
@@ -188,7 +188,7 @@ func (s *statusWrites) kill() {
 	panic(http.ErrAbortHandler)
 }
 
-// target has the next write kill a process.
+// target makes the next write kill a process.
 func (s *statusWrites) target(process *childprocess.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

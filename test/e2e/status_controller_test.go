@@ -50,7 +50,7 @@ var unusedByStatusController = map[string]string{
 	"get deployments.apps machine-config-operator": "its image is read while an update changes only the image",
 }
 
-// statusWorld is an API server on which the Update Status Controller runs with its deployed permissions.
+// statusWorld is an API server and the Update Status Controller with its deployed permissions.
 type statusWorld struct {
 	*server
 	t      testing.TB
@@ -191,7 +191,7 @@ func (w *statusWorld) analyzePlan() {
 	})
 }
 
-// prunePlan completes the update, and creates a plan of its release, which is pruned.
+// prunePlan completes the update, creates a plan of its release, and waits until the plan is pruned.
 func (w *statusWorld) prunePlan() {
 	w.t.Helper()
 	var version configv1.ClusterVersion
@@ -209,7 +209,7 @@ func planOf(release string) *updatev1beta1.UpdatePlan {
 	return &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-" + release}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: release}}
 }
 
-// installOptionalKinds installs the optional kinds that are left, and those that a plan reads.
+// installOptionalKinds installs the remaining optional kinds, and the kinds that a plan reads.
 func (w *statusWorld) installOptionalKinds() {
 	w.t.Helper()
 	w.apply(w.t, kustomizedFrom(w.t, deployFolder+"/crds"))
@@ -286,8 +286,8 @@ func (w *statusWorld) createOperator() {
 	mustSucceed(w.t, w.typed.Create(w.t.Context(), operator))
 }
 
-// createPool creates a machine config pool as soon as its kind is served: no pools at all are missing
-// data in a cluster that has the machine config operator.
+// createPool creates a machine config pool as soon as its kind is served. If a cluster has the machine
+// config operator but no pools, data is missing.
 func (w *statusWorld) createPool() {
 	w.t.Helper()
 	waitUntil(w.t, "a machine config pool is created", func(ctx context.Context) bool {

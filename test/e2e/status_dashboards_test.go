@@ -27,8 +27,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 )
 
-// TestDashboards_of_status_and_fleets runs every expression of these dashboards against a Prometheus that has the metrics of six
-// hours, in which a cluster is updated and two fleets are upgraded. Each one has results.
+// TestDashboards_of_status_and_fleets runs every expression of these dashboards against a Prometheus with the metrics of six hours.
+// In that time, a cluster is updated and two fleets are upgraded. Each expression has results.
 func TestDashboards_of_status_and_fleets(t *testing.T) {
 	t.Parallel()
 	const length, scrape = 6 * time.Hour, 30 * time.Second
@@ -56,7 +56,7 @@ func TestDashboards_of_status_and_fleets(t *testing.T) {
 	drawDashboard(t, "fleets", "upgrades of two fleets", query(t, "fleets", url, since, until, time.Minute))
 }
 
-// startBackfilled starts a Prometheus that has the samples, and returns its URL.
+// startBackfilled starts a Prometheus with the samples and returns its URL.
 func startBackfilled(t *testing.T, samples []byte) string {
 	t.Helper()
 	bin, err := controlplane.FindBinDir()
@@ -97,7 +97,7 @@ func newMetricsScript(t *testing.T, registry *prometheus.Registry) *metricsScrip
 	return &metricsScript{status: status, fleets: fleets}
 }
 
-// set sets the metrics to what they are at a time, so long after the start.
+// set sets the metrics to their values at a time after the start.
 func (s *metricsScript) set(at time.Time, passed time.Duration) {
 	s.setStatus(at, passed)
 	s.setFleet(at, passed, 0, "stores", 24)

@@ -28,8 +28,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
-// TestUndeploy removes an installation in which an upgrade is in progress, and installs it again. An
-// operator that runs undoes the upgrade first; a finalizer does not outlive one that does not.
+// TestUndeploy removes an installation while an upgrade is in progress, and installs it again. A running
+// operator undoes the upgrade first. Without a running operator, the script removes the finalizers.
 func TestUndeploy(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -84,7 +84,7 @@ func updateKind(kind string) schema.GroupVersionKind {
 	return updatev1beta1.GroupVersion.WithKind(kind)
 }
 
-// updateStatus deploys update status, whose leader renewed its Lease at a time.
+// updateStatus deploys update status with a Lease that the leader renewed at the given time.
 func (s *server) updateStatus(t *testing.T, renewed time.Time) {
 	t.Helper()
 	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
@@ -120,7 +120,7 @@ func stuckUpdate(now time.Time) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{status, version}
 }
 
-// stuckStatus returns the status of an update that is stuck, and has more insights than it shows.
+// stuckStatus returns the status of a stuck update with more insights than it shows.
 func stuckStatus(now time.Time) map[string]any {
 	at, since := ago(now, 0), ago(now, 64*time.Minute)
 	return map[string]any{
@@ -137,5 +137,5 @@ func stuckStatus(now time.Time) map[string]any {
 	}
 }
 
-// ago returns the time of an object that is some time before now.
+// ago returns a time before now, as objects contain it.
 func ago(now time.Time, before time.Duration) string { return now.Add(-before).Format(time.RFC3339) }

@@ -43,7 +43,7 @@ func write(t *testing.T, objects []object) string {
 	return folder
 }
 
-// step is a step of a history; until 0 means that it runs.
+// step is a step of a history. It still runs if until is 0.
 func step(name string, from, until int, status, message string) object {
 	s := object{"type": name, "status": status, "reason": "Upgrading", "message": message, "startTime": at(from)}
 	if until > 0 {
@@ -99,7 +99,7 @@ func clusterDump(t *testing.T) string {
 	return write(t, objects)
 }
 
-// stores is the number of clusters of the fleet, of which the first three are canaries.
+// stores is the number of clusters of the fleet. The first three are canaries.
 const stores = 1203
 
 // stateOf returns the state of a cluster by its number.
@@ -135,7 +135,7 @@ func group(index, from, to int) object {
 	return g
 }
 
-// fleetDump is the upgrade of a fleet in which two clusters failed and one is slow.
+// fleetDump is the upgrade of a fleet with two failed clusters and a slow one.
 func fleetDump(t *testing.T) string {
 	t.Helper()
 	hash := sha256.Sum256([]byte("fleet-stores"))

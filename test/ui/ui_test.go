@@ -29,7 +29,7 @@ const (
 // widths are the widths of a phone and of a laptop, in pixels.
 var widths = []int64{390, 1280}
 
-// browse starts Chromium, which ends with the test.
+// browse starts Chromium until the end of the test.
 func browse(t *testing.T) context.Context {
 	t.Helper()
 	path := os.Getenv("CHROMIUM")
@@ -99,7 +99,7 @@ func (b tab) open(address string) {
 	b.check(address)
 }
 
-// click clicks the visible link with a text, and checks the page that it leads to, which has the heading.
+// click clicks the visible link with a text, and checks that the page it leads to has the heading.
 func (b tab) click(text, heading string) {
 	b.t.Helper()
 	before := run(b, chromedp.Evaluate[string]("location.href"))
@@ -169,7 +169,7 @@ func (b tab) visible(selector string) []string {
 		`[...document.querySelectorAll(%q)].filter(e => e.getClientRects().length).map(e => e.innerText.replace(/\s+/g, " ").trim())`, selector)))
 }
 
-// expect checks that the visible rows of the table are so many, each with a state, which may be empty.
+// expect checks the number of visible rows of the table and their state, unless the state is empty.
 func (b tab) expect(rows int, state string) {
 	b.t.Helper()
 	shown := b.visible("tbody tr")
