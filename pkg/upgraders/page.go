@@ -32,9 +32,9 @@ func Page(name, of, times string, book engine.Runbook) (string, error) {
 			before = "step " + commit.Commit.After + " is done"
 		}
 		fmt.Fprintf(&page, "Before %s, the time must have come, nothing may hold the upgrade, and these gates must pass: %s.\n"+
-			"They are evaluated ahead of time, in each pass, and not recorded.\n\n", before, strings.Join(gates, ", "))
+			"They are evaluated in each pass, also ahead of time, and are not recorded.\n\n", before, strings.Join(gates, ", "))
 	}
-	page.WriteString("All gates of a step must pass in the pass in which it acts. Keep-alives are renewed while it waits.\n\n")
+	page.WriteString("A step acts only while all of its gates pass. While a step waits, its keep-alives are renewed.\n\n")
 	commit := slices.IndexFunc(book.Steps, func(s engine.Step) bool { return s.Commit != nil })
 	writeTable(&page, book.Steps, max(commit, 0)) // without a commit, the window counts for the first step
 	page.WriteString("\n## Cleanup\n\nThese steps run instead of the remaining ones once a step has failed.\n\n")
@@ -44,8 +44,8 @@ func Page(name, of, times string, book engine.Runbook) (string, error) {
 		writeTable(&page, book.Finally, -1)
 	}
 	if len(book.SkipReasons) > 0 {
-		fmt.Fprintf(&page, "\n## Outcome\n\nA step that fails before the point of no return for one of these reasons skips the upgrade: %s.\n"+
-			"Any other failure fails it.\n", strings.Join(book.SkipReasons, ", "))
+		fmt.Fprintf(&page, "\n## Outcome\n\nIf a step fails before the point of no return for one of these reasons, the upgrade is skipped: %s.\n"+
+			"Otherwise, the upgrade fails.\n", strings.Join(book.SkipReasons, ", "))
 	}
 	if len(book.PauseReasons) > 0 {
 		fmt.Fprintf(&page, "\nWhile a step waits for one of these reasons, the upgrade is paused: %s.\n", strings.Join(book.PauseReasons, ", "))
