@@ -65,14 +65,14 @@ func TestReadiness(t *testing.T) {
 		"no cluster has begun, and the window is closed or a dependency is incomplete": one(upgrade(), waiting)("OutsideWindow", "DependencyIncomplete"),
 		"clusters are upgraded, or may begin": slices.Concat(one(upgrade(), waiting)(""),
 			one(upgrade(), inFlight, waiting)("", "NoFreeSlot", "OutsideWindow", "Held"), one(upgrade(), inFlight, failed)("Finished")),
-		"paused, or nothing happens because clusters are held or none is selected": slices.Concat(
+		"paused, or nothing happens because clusters are held or no cluster is selected": slices.Concat(
 			one(upgrade(), waiting)("Paused", "Held"), one(upgrade(), inFlight)("Paused"), one(upgrade())("NoClustersSelected")),
-		"no cluster begins until a person acts": one(upgrade(), inFlight, waiting)(
+		"no cluster starts without manual action": one(upgrade(), inFlight, waiting)(
 			"CanaryFailed", "MaxFailuresExceeded", "CanaryNotSelected", "CanaryNotAvailable", "RecordsLost", "InvalidStrategy",
 			"DependencyMissing", "NoOperatorImage", "Cancelled"),
 		"ended, and clusters have failed":  one(upgrade(), complete, failed)("Finished"),
 		"complete":                         one(upgrade(), complete)("Finished"),
-		"a dry run that is not complete":   one(dryRun, waiting)("DryRun"),
+		"an incomplete dry run":            one(dryRun, waiting)("DryRun"),
 		"a dry run that found an obstacle": one(dryRun, blocked)("DryRun"),
 		"a dry run that found no obstacle": one(dryRun, checked)("DryRun"),
 		"the hub cannot read the clusters": nil, // the controller sets it, see its TestClusters_that_cannot_be_read_are_reported
