@@ -30,6 +30,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // retried returns an UpgradeConfig or UpgradeJob with a failed attempt and a request for another attempt that
@@ -245,29 +246,23 @@ func TestActions_on_a_held_upgrade(t *testing.T) {
 		return nil
 	}
 	free := func(*clitest.FakeCluster) error { return nil }
-	const (
-		resume  = `not started: the upgrade is paused by spec.paused; run "oc update resume upgrade/cluster -n managed-upgrade-operator" first`
-		release = `; no upgrade commences while the annotation upgrade.managed.openshift.io/hold of the ClusterVersion holds the cluster (no changes): remove it with "oc annotate clusterversion version upgrade.managed.openshift.io/hold-"`
-		unknown = `; whether the annotation upgrade.managed.openshift.io/hold of the ClusterVersion holds the cluster is unknown: you are not allowed to read it`
-	)
 	for name, tc := range map[string]struct {
 		do      action
 		object  client.Object
 		prepare func(*clitest.FakeCluster) error
-		want    string // the output
-		refusal string
+		want    string // the beginning of the output, or of the refusal
 	}{
-		"run-now, paused":           {runNow, paused, free, "", resume},
-		"retry, paused":             {retry, paused, free, "", strings.Replace(resume, "started", "retried", 1)},
-		"retry, annotated":          {retry, annotated, free, "", strings.Replace(strings.Replace(resume, "started", "retried", 1), "spec.paused", "annotation upgrade.managed.openshift.io/pause: freeze", 1)},
-		"run-now, free":             {runNow, clitest.AnUpgrade(), free, "starts now", ""},
-		"run-now, held":             {runNow, clitest.AnUpgrade(), held, "starts now" + release, ""},
-		"run-now, hold unknown":     {runNow, clitest.AnUpgrade(), denied, "starts now" + unknown, ""},
-		"run-now of a uc, held":     {runNow, clitest.ASchedule(), held, "will create an UpgradeJob now, if an update is available" + release, ""},
-		"retry, held":               {retry, clitest.AnUpgrade(clitest.FailedRecord()), held, "will be retried" + release, ""},
-		"retry of a job, held":      {retry, clitest.AJob("night", clitest.FailedRecord()), held, "will be retried" + release, ""},
-		"resume of a paused, free":  {pause(false), paused, free, "resumed", ""},
-		"retry of a job, not ended": {retry, clitest.AJob("night", clitest.PendingRecord()), held, "", `not retried: the upgrade has not ended; follow it with "oc update watch upgradejob/night -n managed-upgrade-operator"`},
+		"run-now, paused":           {runNow, paused, free, "not started: the upgrade is paused by spec.paused"},
+		"retry, paused":             {retry, paused, free, "not retried: the upgrade is paused by spec.paused"},
+		"retry, annotated":          {retry, annotated, free, "not retried: the upgrade is paused by annotation upgrade.managed.openshift.io/pause"},
+		"run-now, free":             {runNow, clitest.AnUpgrade(), free, "starts now"},
+		"run-now, held":             {runNow, clitest.AnUpgrade(), held, "starts now; "},
+		"run-now, hold unknown":     {runNow, clitest.AnUpgrade(), denied, "starts now; "},
+		"run-now of a uc, held":     {runNow, clitest.ASchedule(), held, "will create an UpgradeJob now, if an update is available"},
+		"retry, held":               {retry, clitest.AnUpgrade(clitest.FailedRecord()), held, "will be retried"},
+		"retry of a job, held":      {retry, clitest.AJob("night", clitest.FailedRecord()), held, "will be retried"},
+		"resume of a paused, free":  {pause(false), paused, free, "resumed"},
+		"retry of a job, not ended": {retry, clitest.AJob("night", clitest.PendingRecord()), held, "not retried: the upgrade has not ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,15 +284,13 @@ func TestActions_on_a_held_upgrade(t *testing.T) {
 				got = c.Done
 				return c.Apply(cluster.Client)
 			})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("it printed (-want +got):\n%s", diff)
-			}
-			refusal := ""
+			said := got
 			if err != nil {
-				refusal = err.Error()
+				said = err.Error()
 			}
-			if diff := cmp.Diff(tc.refusal, refusal); diff != "" {
-				t.Errorf("refused (-want +got):\n%s", diff)
+			golden.Texts(t, "", said)
+			if !strings.HasPrefix(said, tc.want) || (err != nil) != strings.HasPrefix(tc.want, "not ") || err != nil && got != "" {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
 			}
 			if err != nil && changeOf(t, cluster, targetOf(tc.object)) != "" {
 				t.Error("it changed the upgrade")

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -215,31 +217,34 @@ func TestDependencies_are_requested_once_a_minute_and_failures_named(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := func(d time.Duration) engine.Result {
-		return engine.WaitFor(d, "DependenciesUnavailable", "external dependencies are not available: "+
-			"%[1]s/a (the status is 404 Not Found), %[1]s/b (the status is 404 Not Found), %[1]s/c (the status is 404 Not Found) and 1 more", down)
-	}
+	var texts []string
 	for _, tc := range []struct {
 		after time.Duration
 		code  int32
-		want  engine.Result
+		again time.Duration // until the next round; 0 if all are available
 		asked int32
 	}{
-		{0, 404, waits(time.Minute), 4},
-		{time.Second, 200, waits(59 * time.Second), 4},
-		{59 * time.Second, 404, waits(time.Second), 4},
-		{60 * time.Second, 404, waits(time.Minute), 8},
-		{50 * time.Second, 404, waits(time.Minute), 12}, // the clock was set back
-		{110 * time.Second, 200, engine.Done("all external dependencies are available"), 16},
-		{111 * time.Second, 404, waits(time.Minute), 20},
+		{0, 404, time.Minute, 4},
+		{time.Second, 200, 59 * time.Second, 4},
+		{59 * time.Second, 404, time.Second, 4},
+		{60 * time.Second, 404, time.Minute, 8},
+		{50 * time.Second, 404, time.Minute, 12}, // the clock was set back
+		{110 * time.Second, 200, 0, 16},
+		{111 * time.Second, 404, time.Minute, 20},
 	} {
 		code.Store(tc.code)
 		// Each pass creates new steps.
 		got, err := externaldeps.WaitUntilAvailable(d)(t.Context(), after(tc.after))
-		if err != nil || got != tc.want || requests.Load() != tc.asked {
+		texts = append(texts, strings.ReplaceAll(got.Message(), down, "http://down"))
+		want := "DependenciesUnavailable"
+		if tc.again == 0 {
+			want = engine.ReasonDone
+		}
+		if err != nil || got.Reason() != want || got.After() != tc.again || requests.Load() != tc.asked {
 			t.Errorf("after %s: asked %d times, want %d; got %v, %v", tc.after, requests.Load(), tc.asked, got, err)
 		}
 	}
+	golden.Texts(t, "", slices.Compact(texts)...)
 }
 
 func TestDependencies_not_configured(t *testing.T) {

@@ -7,11 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 // shopPods is an API server with the pod shop/api-1 on every node.
@@ -46,37 +48,36 @@ func TestWaitUntilUpdated_with_drains(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}},
 	}
-	const held = "pod shop/api-1 is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"
 	working := machineConfigState("Working", "")
 	for name, tc := range map[string]struct {
 		after  time.Duration
 		change []func(*corev1.Node)
-		want   engine.Result
+		again  time.Duration // if the step asks to be called at that time
 	}{
 		"drain of nine minutes": {
 			9 * time.Minute,
 			[]func(*corev1.Node){working, draining},
-			engine.WaitFor(time.Minute, "PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes being drained: w-1 (since 2026-03-01T12:00:00Z))"),
+			time.Minute,
 		},
 		"drain of ten minutes": {
 			10 * time.Minute,
 			[]func(*corev1.Node){working, draining},
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes being drained: w-1 (since 2026-03-01T12:00:00Z; "+held+"))"),
+			0,
 		},
 		"drain that the machine config operator reports as failed": {
 			time.Hour,
 			[]func(*corev1.Node){machineConfigState("Degraded", "failed to drain node: w-1 after 1 hour"), draining},
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes degraded: w-1 (draining since 2026-03-01T12:00:00Z; "+held+"; failed to drain node: w-1 after 1 hour))"),
+			0,
 		},
 		"drain of a node that is not ready": {
 			time.Hour,
 			[]func(*corev1.Node){working, draining, notReady},
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes not ready: w-1 (since 2026-03-01T12:00:00Z; draining since 2026-03-01T12:00:00Z; "+held+"))"),
+			0,
 		},
 		"no drain": {
 			time.Hour,
 			[]func(*corev1.Node){working},
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes being updated: w-1 (Working))"),
+			0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +87,9 @@ func TestWaitUntilUpdated_with_drains(t *testing.T) {
 			drains := checks.Drains{Reader: r, Live: shopPods{}, TimeOut: 20 * time.Minute, PDBTimeout: 2 * time.Hour, Explanations: &checks.DrainExplanations{}}
 			run := engine.Run{Started: noon.Add(-time.Hour), Since: noon.Time, Now: noon.Add(tc.after)}
 			got, err := pools.WaitUntilUpdated(r, drains)(t.Context(), run)
-			if err != nil || got.WithProgress(engine.Progress{}) != tc.want {
-				t.Errorf("got %v, %v (-want +got):\n%s", got, err, cmp.Diff(tc.want.Message(), got.Message()))
+			golden.Texts(t, "", got.Message())
+			if err != nil || got.Passed() || got.Reason() != "PoolsUpdating" || got.After() != tc.again {
+				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
@@ -122,12 +124,10 @@ func TestWaitUntilUpdated_explains_the_longest_drains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	golden.Texts(t, "", got.Message())
 	_, worker, _ := strings.Cut(got.Message(), "worker (")
-	const want = "3 of 6 machines; nodes being drained: " +
-		"w-9 (since 2026-03-01T11:00:00Z; pod shop/api-1 is not evicted yet, forced at 2026-03-01T13:00:00Z), " +
-		"w-0 (since 2026-03-01T11:59:00Z), w-1 (since 2026-03-01T11:59:00Z) and 7 more)"
-	if diff := cmp.Diff(want, worker); diff != "" {
-		t.Errorf("pool worker (-want +got):\n%s", diff)
+	if named := regexp.MustCompile(`w-\d|api-1`).FindAllString(worker, -1); !slices.Equal(named, []string{"w-9", "api-1", "w-0", "w-1"}) {
+		t.Errorf("the message of pool worker names %v", named)
 	}
 	if live.lists != 4 { // only for the nodes in the message
 		t.Errorf("pods were listed %d times", live.lists)

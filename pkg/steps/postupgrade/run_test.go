@@ -18,46 +18,42 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/postupgrade"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/golden"
 )
 
 var noon = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 
-const nothing = "FileIntegrityReinit: nothing to do, there is no FileIntegrity in namespace openshift-file-integrity"
-
 func TestDone(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the connection was refused")
-	trouble := "FileIntegrityReinit: listing the FileIntegrity objects in namespace openshift-file-integrity: the connection was refused"
-	notYet := func(again time.Duration) engine.Result {
-		return engine.WaitFor(again, "NotDone", "not done yet: %s", trouble)
-	}
-	left := engine.Skip("NotDone", "not done within 10m0s: %s", trouble)
 	reinit := []string{"FileIntegrityReinit"}
 	for name, tc := range map[string]struct {
 		names []string
 		err   error
 		after time.Duration // since the start of the step
-		want  engine.Result
+		want  string        // the reason
+		again time.Duration // until the next try; 0 if the step is over
 	}{
-		"not configured":                           {nil, down, 0, engine.Skip("NotConfigured", "no procedures are configured")},
-		"it is done":                               {reinit, nil, 0, engine.Done(nothing)},
-		"done after a while":                       {reinit, nil, time.Hour, engine.Done(nothing)},
-		"it cannot be done":                        {reinit, down, 0, notYet(time.Second)},
-		"it has not been possible for a while":     {reinit, down, 4 * time.Minute, notYet(2 * time.Minute)},
-		"the last try is when patience ends":       {reinit, down, 9 * time.Minute, notYet(time.Minute)},
-		"skipped at the timeout":                   {reinit, down, 10 * time.Minute, left},
-		"skipped after a long pause":               {reinit, down, time.Hour, left},
-		"the clock has jumped back":                {reinit, down, -time.Hour, notYet(time.Second)},
-		"unknown procedure":                        {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure")},
-		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure; %s", trouble)},
-		"what is done is named in the given order": {[]string{"FileIntegrityReinit", "FileIntegrityReinit"}, nil, 0, engine.Done(nothing + "; " + nothing)},
+		"not configured":                           {nil, down, 0, "NotConfigured", 0},
+		"it is done":                               {reinit, nil, 0, engine.ReasonDone, 0},
+		"done after a while":                       {reinit, nil, time.Hour, engine.ReasonDone, 0},
+		"it cannot be done":                        {reinit, down, 0, "NotDone", time.Second},
+		"it has not been possible for a while":     {reinit, down, 4 * time.Minute, "NotDone", 2 * time.Minute},
+		"the last try is when patience ends":       {reinit, down, 9 * time.Minute, "NotDone", time.Minute},
+		"skipped at the timeout":                   {reinit, down, 10 * time.Minute, "NotDone", 0},
+		"skipped after a long pause":               {reinit, down, time.Hour, "NotDone", 0},
+		"the clock has jumped back":                {reinit, down, -time.Hour, "NotDone", time.Second},
+		"unknown procedure":                        {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, "NotDone", time.Second},
+		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, "NotDone", time.Second},
+		"what is done is named in the given order": {[]string{"FileIntegrityReinit", "FileIntegrityReinit"}, nil, 0, engine.ReasonDone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			on := serve(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err }})
 			got, err := postupgrade.Run(on, first, tc.names)(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
-			if err != nil || got != tc.want {
-				t.Errorf("got %+v, %v\nwant %+v", got, err, tc.want)
+			golden.Texts(t, "", got.Message())
+			if err != nil || got.Reason() != tc.want || got.After() != tc.again || got.Passed() != (tc.again == 0) {
+				t.Errorf("got %+v, %v, want %s and the next try in %s", got, err, tc.want, tc.again)
 			}
 		})
 	}
