@@ -63,21 +63,21 @@ func lists(answer insight.Answer, uid string) bool {
 	return false
 }
 
-// TestState_ResolvesOnlyWhatWasSeenResolved checks after each answer of any history that an insight
+// TestStore_ResolvesOnlyWhatWasSeenResolved checks after each answer of any history that an insight
 // disappears only if it was missing from a Success applied since it was shown. Restarts, clock steps, and
 // other answers resolve nothing.
-func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
+func TestStore_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		state := insight.NewStore()
+		store := insight.NewStore()
 		missed := map[string]bool{} // missing from a Success since it was last reported
 		before := map[string]bool{}
 		var latest time.Time // time of the latest answer: an older answer that arrives later confirms nothing
 		for _, s := range drawHistory(t) {
 			if s.restart {
-				published := publish(state, s.now)
-				state = insight.NewStore()
-				state.Restore(published)
+				published := publish(store, s.now)
+				store = insight.NewStore()
+				store.Restore(published)
 				latest = time.Time{}
 				for uid := range before {
 					missed[uid] = false // the controller lost track of what it had seen
@@ -87,15 +87,15 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 			if confirms {
 				latest = s.answer.At
 			}
-			state.Apply(s.answer, s.now)
-			state.Settle(s.now)
+			store.Apply(s.answer, s.now)
+			store.Settle(s.now)
 			for _, uid := range uids {
 				if s.answer.Result == insight.Success && !lists(s.answer, uid) {
 					missed[uid] = true
 				}
 			}
 			after := map[string]bool{}
-			for _, of := range state.Insights() {
+			for _, of := range store.Insights() {
 				for _, i := range of.Insights {
 					if of.Name == "mco" {
 						after[i.UID] = true
@@ -117,8 +117,8 @@ func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
 	})
 }
 
-// TestState_Order checks that, in whatever order answers arrive, the insights of the latest answer are shown.
-func TestState_Order(t *testing.T) {
+// TestStore_Order checks that, in whatever order answers arrive, the insights of the latest answer are shown.
+func TestStore_Order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		history := drawHistory(t)
@@ -132,13 +132,13 @@ func TestState_Order(t *testing.T) {
 			}
 			now = answer.At
 		}
-		state := insight.NewStore()
+		store := insight.NewStore()
 		for _, s := range rapid.Permutation(history).Draw(t, "order") {
-			state.Apply(s.answer, now)
+			store.Apply(s.answer, now)
 		}
-		state.Settle(now)
+		store.Settle(now)
 		shown := map[string]bool{}
-		for _, of := range state.Insights() {
+		for _, of := range store.Insights() {
 			for _, i := range of.Insights {
 				shown[i.UID] = true
 			}
@@ -151,21 +151,21 @@ func TestState_Order(t *testing.T) {
 	})
 }
 
-// TestState_Deterministic checks that the same history always produces the same bytes and that applying an
+// TestStore_Deterministic checks that the same history always produces the same bytes and that applying an
 // answer again changes nothing.
-func TestState_Deterministic(t *testing.T) {
+func TestStore_Deterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		history := drawHistory(t)
 		run := func(times int) string {
-			state := insight.NewStore()
+			store := insight.NewStore()
 			for _, s := range history {
 				for range times {
-					state.Apply(s.answer, s.now)
-					state.Settle(s.now)
+					store.Apply(s.answer, s.now)
+					store.Settle(s.now)
 				}
 			}
-			return encode(t, publish(state, received))
+			return encode(t, publish(store, received))
 		}
 		first := run(1)
 		for range 10 {
@@ -179,15 +179,15 @@ func TestState_Deterministic(t *testing.T) {
 	})
 }
 
-// FuzzState applies arbitrary answers. Nothing may panic, and the published insights must stay within the
+// FuzzStore applies arbitrary answers. Nothing may panic, and the published insights must stay within the
 // limits.
-func FuzzState(f *testing.F) {
+func FuzzStore(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add([]byte("Success without it, then Failure, then Wait, then nothing for a while"))
 	f.Add([]byte{255, 254, 253, 0, 0, 0, 128, 64, 32, 16, 8, 4, 2, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, insight.Deleted, insight.NotQueried, "odd"}
-		state, now := insight.NewStore(), received
+		store, now := insight.NewStore(), received
 		data = data[:min(len(data), 256)] // each byte can produce an answer of 255 insights with long texts
 		for n := 0; n+3 < len(data); n += 4 {
 			now = now.Add(time.Duration(int8(data[n+1])) * time.Minute)
@@ -201,21 +201,21 @@ func FuzzState(f *testing.F) {
 					Remediation: updatev1beta1.InsightRemediation{Resolved: new(i%2 == 0)},
 				})
 			}
-			state.Apply(answer, now)
+			store.Apply(answer, now)
 			if data[n]%5 == 0 {
-				state.EndUpdate(nil, now)
+				store.EndUpdate(nil, now)
 			}
 			if data[n]%7 == 0 {
-				published := publish(state, now)
-				state = insight.NewStore()
-				state.Restore(published)
+				published := publish(store, now)
+				store = insight.NewStore()
+				store.Restore(published)
 			}
-			state.Settle(now)
+			store.Settle(now)
 		}
-		if len(state.RecentlyResolved()) > insight.MaxListed || len(state.Retained()) > insight.MaxListed {
+		if len(store.RecentlyResolved()) > insight.MaxListed || len(store.Retained()) > insight.MaxListed {
 			t.Error("a list is too long")
 		}
-		for _, of := range state.Insights() {
+		for _, of := range store.Insights() {
 			for _, i := range of.Insights {
 				if len(i.UID) > insight.MaxUID || len(i.Impact.Summary) > insight.MaxSummary || i.UUID == "" {
 					t.Errorf("got %+v", i)

@@ -43,29 +43,29 @@ func reported(uid string, acquired int, edits ...func(*updatev1beta1.Insight)) u
 func second(n int) time.Time { return received.Add(time.Duration(n) * time.Second) }
 
 func play(events []event) insight.Store {
-	state := insight.NewStore()
+	store := insight.NewStore()
 	for _, e := range events {
-		apply(state, e)
+		apply(store, e)
 	}
-	return state
+	return store
 }
 
-func apply(state insight.Store, e event) {
+func apply(store insight.Store, e event) {
 	now := second(e.after)
 	if e.result != "" {
 		answer := insight.Answer{Informer: "mco", Result: e.result, Message: "message", Insights: e.insights, At: now}
 		if e.edit != nil {
 			e.edit(&answer)
 		}
-		state.Apply(answer, now)
+		store.Apply(answer, now)
 	}
-	state.Settle(now)
+	store.Settle(now)
 }
 
 // shown formats the insights of an informer as "uid first+seconds stale+seconds flaps".
-func shown(state insight.Store, informer string) []string {
+func shown(store insight.Store, informer string) []string {
 	var all []string
-	for _, of := range state.Insights() {
+	for _, of := range store.Insights() {
 		for _, i := range of.Insights {
 			if of.Name != informer {
 				continue
@@ -84,15 +84,15 @@ func shown(state insight.Store, informer string) []string {
 }
 
 // resolvedIn formats the resolved insights as "summary reason+seconds".
-func resolvedIn(state insight.Store) []string {
+func resolvedIn(store insight.Store) []string {
 	var all []string
-	for _, r := range state.RecentlyResolved() {
+	for _, r := range store.RecentlyResolved() {
 		all = append(all, fmt.Sprintf("%s: %s %d", r.Summary, r.Reason, int(r.ResolvedTime.Sub(received).Seconds())))
 	}
 	return all
 }
 
-func TestState_LifeCycle(t *testing.T) {
+func TestStore_LifeCycle(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
 	a := func(acquired int) []updatev1beta1.Insight { return []updatev1beta1.Insight{reported("a", acquired)} }
@@ -145,18 +145,18 @@ func TestState_LifeCycle(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := play(c.events)
-			if diff := cmp.Diff(c.want, shown(state, "mco")); diff != "" {
+			store := play(c.events)
+			if diff := cmp.Diff(c.want, shown(store, "mco")); diff != "" {
 				t.Errorf("insights (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(c.resolved, slices.DeleteFunc(resolvedIn(state), func(r string) bool { return strings.HasPrefix(r, "Informer mco") }), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(c.resolved, slices.DeleteFunc(resolvedIn(store), func(r string) bool { return strings.HasPrefix(r, "Informer mco") }), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("resolved (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestState_Reports(t *testing.T) {
+func TestStore_Reports(t *testing.T) {
 	t.Parallel()
 	many := func(prefix string, n int) []updatev1beta1.Insight {
 		var all []updatev1beta1.Insight
@@ -204,11 +204,11 @@ func TestState_Reports(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := play(c.events)
-			if diff := cmp.Diff(c.want, shown(state, updatev1beta1.StatusControllerInformer)); diff != "" {
+			store := play(c.events)
+			if diff := cmp.Diff(c.want, shown(store, updatev1beta1.StatusControllerInformer)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			for _, of := range state.Insights() {
+			for _, of := range store.Insights() {
 				for _, i := range of.Insights {
 					want := updatev1beta1.LevelWarning
 					if i.Impact.Reason == updatev1beta1.ReasonInformerDisabled {
@@ -223,32 +223,32 @@ func TestState_Reports(t *testing.T) {
 	}
 }
 
-// TestState_UnstableIdentifiers checks that the most severe insights are shown if there are too many new
+// TestStore_UnstableIdentifiers checks that the most severe insights are shown if there are too many new
 // ones.
-func TestState_UnstableIdentifiers(t *testing.T) {
+func TestStore_UnstableIdentifiers(t *testing.T) {
 	t.Parallel()
 	var news []updatev1beta1.Insight
 	for i := range 30 {
 		news = append(news, reported(fmt.Sprintf("new-%02d", i), -1))
 	}
 	news[29].Impact.Level = updatev1beta1.LevelCritical
-	state := play([]event{{0, insight.Success, nil, nil}, {15, insight.Success, news, nil}})
-	got := shown(state, "mco")
+	store := play([]event{{0, insight.Success, nil, nil}, {15, insight.Success, news, nil}})
+	got := shown(store, "mco")
 	if len(got) != 20 || got[0] != "new-29 first 15" {
 		t.Errorf("got %d: %v", len(got), got)
 	}
 }
 
-// publish returns a status with everything that the state publishes.
-func publish(state insight.Store, observed time.Time) updatev1beta1.UpdateStatusStatus {
+// publish returns a status with everything that the store publishes.
+func publish(store insight.Store, observed time.Time) updatev1beta1.UpdateStatusStatus {
 	status := updatev1beta1.UpdateStatusStatus{
-		ControlPlane:     &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: state.Insights()}},
-		RecentlyResolved: state.RecentlyResolved(), AfterUpdate: state.Retained(), ObservedTime: new(metav1.NewTime(observed)),
+		ControlPlane:     &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: store.Insights()}},
+		RecentlyResolved: store.RecentlyResolved(), AfterUpdate: store.Retained(), ObservedTime: new(metav1.NewTime(observed)),
 	}
 	return *status.DeepCopy()
 }
 
-func TestState_Restore(t *testing.T) {
+func TestStore_Restore(t *testing.T) {
 	t.Parallel()
 	first := play([]event{
 		{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("b", 0), reported("c", 0)}, nil},
@@ -273,7 +273,7 @@ func TestState_Restore(t *testing.T) {
 	}
 }
 
-func TestState_RestoreMarksStale(t *testing.T) {
+func TestStore_RestoreMarksStale(t *testing.T) {
 	t.Parallel()
 	first := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
 	restored := insight.NewStore()
@@ -286,7 +286,7 @@ func TestState_RestoreMarksStale(t *testing.T) {
 
 // An insight shows what its informer reported last. Data acquired earlier replaces nothing unless the
 // controller's clock was set back.
-func TestState_TakesOverChanges(t *testing.T) {
+func TestStore_TakesOverChanges(t *testing.T) {
 	t.Parallel()
 	const none = -1 // no acquisition time
 	worse := func(i *updatev1beta1.Insight) { i.Impact.Level = updatev1beta1.LevelCritical }
@@ -305,11 +305,11 @@ func TestState_TakesOverChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := play([]event{
+			store := play([]event{
 				{tc.received, insight.Success, []updatev1beta1.Insight{reported("a", tc.acquired)}, nil},
 				{tc.receivedAgain, insight.Success, []updatev1beta1.Insight{reported("a", tc.acquiredAgain, worse)}, nil},
 			})
-			got := state.Insights()[0].Insights[0]
+			got := store.Insights()[0].Insights[0]
 			if got.Impact.Level != tc.want || !got.FirstObservedTime.Time.Equal(second(tc.received)) {
 				t.Errorf("the level is %s, first observed at %s", got.Impact.Level, got.FirstObservedTime)
 			}
@@ -317,12 +317,12 @@ func TestState_TakesOverChanges(t *testing.T) {
 	}
 }
 
-// TestState_RestoreOwn checks that an insight about an informer keeps its time of first observation across a
+// TestStore_RestoreOwn checks that an insight about an informer keeps its time of first observation across a
 // restart, because a user may have accepted it since.
-func TestState_RestoreOwn(t *testing.T) {
+func TestStore_RestoreOwn(t *testing.T) {
 	t.Parallel()
 	const days = 3 * 24 * 3600 // the status is not written while no update is in progress
-	own := func(state insight.Store) []string { return shown(state, updatev1beta1.StatusControllerInformer) }
+	own := func(store insight.Store) []string { return shown(store, updatev1beta1.StatusControllerInformer) }
 	first := play([]event{{0, insight.Unreachable, nil, nil}})
 	restored := insight.NewStore()
 	restored.Restore(publish(first, second(30)))
@@ -343,15 +343,15 @@ func TestState_RestoreOwn(t *testing.T) {
 	}
 }
 
-func TestState_EndUpdate(t *testing.T) {
+func TestStore_EndUpdate(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
 	unresolved := func(i *updatev1beta1.Insight) { i.Remediation.Resolved = new(false) }
-	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("b", 0, unresolved), reported("c", 0, unresolved), reported("d", 0, unresolved)}, nil}})
+	store := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0), reported("b", 0, unresolved), reported("c", 0, unresolved), reported("d", 0, unresolved)}, nil}})
 	acknowledged := []string{insight.UUID("mco", updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane}, "d")}
 	retained := func() []string {
 		var all []string
-		for _, r := range state.Retained() {
+		for _, r := range store.Retained() {
 			all = append(all, fmt.Sprintf("%s since %d", r.Insight.UID, int(r.RetainedSince.Sub(received).Seconds())))
 		}
 		return all
@@ -363,30 +363,30 @@ func TestState_EndUpdate(t *testing.T) {
 		}
 	}
 	check("during the update")
-	state.EndUpdate(acknowledged, second(10))
+	store.EndUpdate(acknowledged, second(10))
 	check("after the update", "b since 10", "c since 10")
-	if got := resolvedIn(state); got != nil {
+	if got := resolvedIn(store); got != nil {
 		t.Errorf("resolved by the end of the update: %v", got)
 	}
 	restored := insight.NewStore()
-	restored.Restore(publish(state, second(10)))
-	if diff := cmp.Diff(state.Retained()[0].RetainedSince, restored.Retained()[0].RetainedSince); diff != "" || len(restored.Retained()) != 2 {
+	restored.Restore(publish(store, second(10)))
+	if diff := cmp.Diff(store.Retained()[0].RetainedSince, restored.Retained()[0].RetainedSince); diff != "" || len(restored.Retained()) != 2 {
 		t.Errorf("restored: %+v", restored.Retained())
 	}
-	apply(state, event{900, insight.Success, []updatev1beta1.Insight{reported("c", 900, unresolved)}, nil})
-	state.EndUpdate(acknowledged, second(900))
+	apply(store, event{900, insight.Success, []updatev1beta1.Insight{reported("c", 900, unresolved)}, nil})
+	store.EndUpdate(acknowledged, second(900))
 	check("one is resolved", "c since 10")
-	state.EndUpdate(acknowledged, second(10+14*day-1))
+	store.EndUpdate(acknowledged, second(10+14*day-1))
 	check("before 14 days", "c since 10")
-	state.EndUpdate(acknowledged, second(10+14*day))
+	store.EndUpdate(acknowledged, second(10+14*day))
 	check("after 14 days")
-	state.EndUpdate(acknowledged, second(11+14*day))
+	store.EndUpdate(acknowledged, second(11+14*day))
 	check("for good")
 }
 
-// TestState_BoundsInsights checks that no sequence of answers makes the controller keep an unlimited number
+// TestStore_BoundsInsights checks that no sequence of answers makes the controller keep an unlimited number
 // of insights.
-func TestState_BoundsInsights(t *testing.T) {
+func TestStore_BoundsInsights(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		results []insight.Result
@@ -399,27 +399,27 @@ func TestState_BoundsInsights(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := insight.NewStore()
+			store := insight.NewStore()
 			for n, result := range tc.results {
 				var insights []updatev1beta1.Insight
 				for i := range insight.MaxInsights {
 					insights = append(insights, reported(fmt.Sprintf("%d-%d", n, i), 0))
 				}
-				apply(state, event{n, result, insights, nil})
+				apply(store, event{n, result, insights, nil})
 			}
-			if got := len(shown(state, "mco")); got != tc.want {
+			if got := len(shown(store, "mco")); got != tc.want {
 				t.Errorf("got %d insights, want %d", got, tc.want)
 			}
-			if got := shown(state, updatev1beta1.StatusControllerInformer); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "UnstableIdentifiers/mco") }) {
+			if got := shown(store, updatev1beta1.StatusControllerInformer); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "UnstableIdentifiers/mco") }) {
 				t.Errorf("what is left out is not reported: %v", got)
 			}
 		})
 	}
 }
 
-// TestState_NotQueried checks that an informer no longer queried has no problems and that its
+// TestStore_NotQueried checks that an informer no longer queried has no problems and that its
 // insights do not change.
-func TestState_NotQueried(t *testing.T) {
+func TestStore_NotQueried(t *testing.T) {
 	t.Parallel()
 	problems := map[string][]event{
 		"waiting":     {{15, insight.Wait, nil, nil}, {200, insight.Wait, nil, nil}},
@@ -429,28 +429,28 @@ func TestState_NotQueried(t *testing.T) {
 	for name, events := range problems {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := play(append([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}}, events...))
-			if got := shown(state, updatev1beta1.StatusControllerInformer); len(got) != 1 {
+			store := play(append([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}}, events...))
+			if got := shown(store, updatev1beta1.StatusControllerInformer); len(got) != 1 {
 				t.Fatalf("the problem: %v", got)
 			}
-			apply(state, event{210, insight.NotQueried, nil, nil})
-			if got := shown(state, updatev1beta1.StatusControllerInformer); got != nil {
+			apply(store, event{210, insight.NotQueried, nil, nil})
+			if got := shown(store, updatev1beta1.StatusControllerInformer); got != nil {
 				t.Errorf("the problem is still shown: %v", got)
 			}
-			if diff := cmp.Diff([]string{"a first 0 stale 15"}, shown(state, "mco")); diff != "" {
+			if diff := cmp.Diff([]string{"a first 0 stale 15"}, shown(store, "mco")); diff != "" {
 				t.Errorf("what it reported (-want +got):\n%s", diff)
 			}
 		})
 	}
-	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}, {10, insight.Disabled, nil, nil}, {20, insight.NotQueried, nil, nil}, {70, "", nil, nil}})
-	if got := shown(state, "mco"); got != nil {
+	store := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}, {10, insight.Disabled, nil, nil}, {20, insight.NotQueried, nil, nil}, {70, "", nil, nil}})
+	if got := shown(store, "mco"); got != nil {
 		t.Errorf("disabled for a minute without an answer since: %v", got)
 	}
 }
 
-// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that insights over the
+// TestStore_BoundsAnswer checks that the most severe insights of an answer are kept, that insights over the
 // limit do not count as resolved, and that built-in informers have no limit.
-func TestState_BoundsAnswer(t *testing.T) {
+func TestStore_BoundsAnswer(t *testing.T) {
 	t.Parallel()
 	level := func(level updatev1beta1.Level) func(*updatev1beta1.Insight) {
 		return func(i *updatev1beta1.Insight) { i.Impact.Level = level }
@@ -469,14 +469,14 @@ func TestState_BoundsAnswer(t *testing.T) {
 		t.Errorf("what is left out is not reported: %v", got)
 	}
 
-	state := play([]event{{0, insight.Success, insights[:1], nil}, {10, insight.Success, insights, func(a *insight.Answer) { a.Live = true }}})
-	if got := resolvedIn(state); got != nil {
+	store := play([]event{{0, insight.Success, insights[:1], nil}, {10, insight.Success, insights, func(a *insight.Answer) { a.Live = true }}})
+	if got := resolvedIn(store); got != nil {
 		t.Errorf("what is left out is resolved: %v", got)
 	}
 
-	state = insight.NewStore()
-	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: trusted(insights), At: received, Live: true}, received)
-	if got := shown(state, "builtin-nodes"); len(got) != len(insights) {
+	store = insight.NewStore()
+	store.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: trusted(insights), At: received, Live: true}, received)
+	if got := shown(store, "builtin-nodes"); len(got) != len(insights) {
 		t.Errorf("%d insights of a built-in informer, want %d", len(got), len(insights))
 	}
 }
@@ -490,17 +490,17 @@ func trusted(insights []updatev1beta1.Insight) []updatev1beta1.Insight {
 	return all
 }
 
-// TestState_RetainLimit checks that an insight retained for 14 days returns with the next update, but not
+// TestStore_RetainLimit checks that an insight retained for 14 days returns with the next update, but not
 // while the answer stays the same.
-func TestState_RetainLimit(t *testing.T) {
+func TestStore_RetainLimit(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
 	left := []updatev1beta1.Insight{reported("left", 0, func(i *updatev1beta1.Insight) { i.Remediation.Resolved = new(false) })}
-	state := insight.NewStore()
+	store := insight.NewStore()
 	retained := func(at int) int {
-		apply(state, event{at, insight.Success, left, func(a *insight.Answer) { a.At = received }})
-		state.EndUpdate(nil, second(at))
-		return len(state.Retained()) + len(shown(state, "mco"))
+		apply(store, event{at, insight.Success, left, func(a *insight.Answer) { a.At = received }})
+		store.EndUpdate(nil, second(at))
+		return len(store.Retained()) + len(shown(store, "mco"))
 	}
 	for _, at := range []int{0, 14*day - 1} {
 		if got := retained(at); got != 2 {
@@ -512,33 +512,33 @@ func TestState_RetainLimit(t *testing.T) {
 			t.Errorf("after %d seconds: %d", at, got)
 		}
 	}
-	state.BeginUpdate(second(16 * day))
+	store.BeginUpdate(second(16 * day))
 	if got := retained(16*day + 1); got != 2 {
 		t.Errorf("after another update: %d", got)
 	}
-	state.BeginUpdate(second(16*day + 2))
-	if got := state.Retained()[0].RetainedSince; !got.Time.Equal(second(16*day + 1)) {
+	store.BeginUpdate(second(16*day + 2))
+	if got := store.Retained()[0].RetainedSince; !got.Time.Equal(second(16*day + 1)) {
 		t.Errorf("retained since %s", got)
 	}
 }
 
-func TestState_KeepOnly(t *testing.T) {
+func TestStore_KeepOnly(t *testing.T) {
 	t.Parallel()
-	state := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
-	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: []updatev1beta1.Insight{reported("n", 0)}, At: second(0)}, second(0))
-	state.KeepOnly([]string{"mco"}, second(10))
-	state.Settle(second(100))
-	if got := shown(state, "mco"); len(got) != 1 {
+	store := play([]event{{0, insight.Success, []updatev1beta1.Insight{reported("a", 0)}, nil}})
+	store.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: []updatev1beta1.Insight{reported("n", 0)}, At: second(0)}, second(0))
+	store.KeepOnly([]string{"mco"}, second(10))
+	store.Settle(second(100))
+	if got := shown(store, "mco"); len(got) != 1 {
 		t.Errorf("an informer that exists: %v", got)
 	}
 	for _, now := range []int{100, 130, 160} {
-		state.KeepOnly(nil, second(now))
-		state.Settle(second(now))
+		store.KeepOnly(nil, second(now))
+		store.Settle(second(now))
 	}
-	if got := append(shown(state, "mco"), shown(state, "builtin-nodes")...); len(got) != 1 {
+	if got := append(shown(store, "mco"), shown(store, "builtin-nodes")...); len(got) != 1 {
 		t.Errorf("got %v, want only the insight of the built-in informer", got)
 	}
-	if diff := cmp.Diff([]string{"Summary of a: InformerDeleted 160"}, resolvedIn(state)); diff != "" {
+	if diff := cmp.Diff([]string{"Summary of a: InformerDeleted 160"}, resolvedIn(store)); diff != "" {
 		t.Errorf("resolved (-want +got):\n%s", diff)
 	}
 }
@@ -557,8 +557,8 @@ func BenchmarkState_Apply(b *testing.B) {
 	for i := range insight.MaxInsights {
 		insights = append(insights, reported(fmt.Sprintf("insight-%03d", i), 0, func(i *updatev1beta1.Insight) { i.Impact.Description = strings.Repeat("Wörter ", 100) }))
 	}
-	state := insight.NewStore()
+	store := insight.NewStore()
 	for b.Loop() {
-		state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: received}, received)
+		store.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: received}, received)
 	}
 }
