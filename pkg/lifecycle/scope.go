@@ -163,13 +163,14 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 // isObsolete reports whether the spec requests another attempt than the started one. The API server rejects
 // such a spec while there is a record, so the record was lost. An attempt that has commenced according to its
 // record goes on, because the CRDs of earlier releases accept such a spec. An object with a record per attempt
-// requests the next attempt while another one is in progress.
+// may request the next attempt at the same version while one is in progress.
 func (s *scope[T]) isObsolete() bool {
-	if s.record.CommenceTime != nil || !s.claimed && (!s.record.InProgress() || s.Kind.HistoryKey() == ByAttempt) {
+	if s.record.CommenceTime != nil || !s.claimed && !s.record.InProgress() {
 		return false
 	}
 	desired := newRecord(s.request.Version, s.request.At)
-	return s.record.Version != desired.Version || s.record.Key() != desired.Key() || s.runbookType != s.request.RunbookType
+	return s.record.Version != desired.Version ||
+		s.Kind.HistoryKey() == ByVersion && (s.record.Key() != desired.Key() || s.runbookType != s.request.RunbookType)
 }
 
 // resumeClaim resumes the attempt of the Lease. Recorded reports whether the record belongs to another attempt.

@@ -19,6 +19,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
@@ -318,6 +319,43 @@ func TestRun_lost_record(t *testing.T) {
 				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 				w.expectQuiet()
 			})
+		}
+	})
+}
+
+// TestRun_lost_record_of_another_release empties the status while the hub is down, and the next attempt requests another
+// release. Whichever write fails, the attempt that nobody requests any more is withdrawn first.
+func TestRun_lost_record_of_another_release(t *testing.T) {
+	t.Parallel()
+	const other = "4.20.7"
+	simulation.EachFault(t, 6, func(t *testing.T, plan simulation.FaultPlan) {
+		t.Helper()
+		w := newWorld(t)
+		w.holdAgent(upgradeWork)
+		w.admit()
+		w.RunFor(5 * time.Minute)
+		w.Process.Kill()
+		run := w.run()
+		run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
+		w.UpdateStatus(run)
+		simulation.Edit(w.Harness, w.run(), func(run *fleetv1alpha1.ClusterUpgradeRun) {
+			run.Spec.Attempt, run.Spec.ClusterVersion.Version = 2, other
+			run.Spec.AdmissionTime = metav1.NewTime(w.Now().Truncate(time.Second))
+		})
+		w.Writes = plan
+		w.Begin()
+		w.RunFor(5 * time.Minute)
+		w.releaseAgent()
+		w.RunFor(5 * time.Minute)
+		w.Writes = nil
+		w.settle(5 * time.Hour)
+		w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		if diff := cmp.Diff([]string{other + " Completed", installed + " Completed"}, w.spoke.History()); diff != "" {
+			t.Errorf("history of the cluster (-want +got):\n%s", diff)
+		}
+		records := w.run().Status.History
+		if len(records) != 2 || records[1].Version != target || records[1].Phase != history.PhaseFailed || records[1].CommenceTime != nil {
+			t.Errorf("records: %+v", records)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,19 +155,23 @@ func TestChannelIsRestoredAlthoughTheRecordWasLost(t *testing.T) {
 	}
 }
 
-// An attempt whose record was lost, and that the spec no longer requests, is cleaned up, whichever of the
-// writes fail.
+// An attempt whose record was lost, and that the spec no longer requests, is cleaned up, whichever write fails or seems to
+// fail, and if the process ends right after that. Only then, what the spec requests by now begins.
 func TestLostAttemptThatIsNoLongerRequestedIsCleanedUp(t *testing.T) {
 	t.Parallel()
+	const next = "4.4.7"
 	tomorrow := tenPast.Add(24 * time.Hour)
 	for name, tc := range map[string]struct {
 		change  func(*upgradev1alpha1.UpgradeConfigSpec)
 		deleted bool
+		want    string // the release that is requested in the end
 	}{
-		"postponed": {change: newTime(tomorrow)},
-		"another version": {change: func(s *upgradev1alpha1.UpgradeConfigSpec) {
-			s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(tomorrow)
+		"postponed":       {change: newTime(tomorrow)},
+		"another version": {change: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Desired.Version = next }, want: next},
+		"another version, postponed": {change: func(s *upgradev1alpha1.UpgradeConfigSpec) {
+			s.Desired.Version, s.UpgradeAt = next, formatTime(tomorrow)
 		}},
+		"another type":                  {change: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "Other" }},
 		"an unknown type":               {change: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "Unknown" }},
 		"an unknown type, then deleted": {change: func(s *upgradev1alpha1.UpgradeConfigSpec) { s.Type = "Unknown" }, deleted: true},
 	} {
@@ -188,24 +193,48 @@ func TestLostAttemptThatIsNoLongerRequestedIsCleanedUp(t *testing.T) {
 					w.remove(upgrade)
 				}
 				w.cordonWorker(false)
-				w.Plan, w.Writes = plan, plan
+				w.Plan, w.Writes, w.requestedVersions = plan, plan, nil
 				w.Begin()
 				w.RunFor(10 * time.Minute)
-				if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update != nil {
-					t.Errorf("%s is still requested", update.Version)
+				if got := w.requested(); got != tc.want {
+					t.Errorf("requested in the end: %q, want %q", got, tc.want)
+				}
+				if slices.Contains(w.requestedVersions, desired) {
+					t.Errorf("what is obsolete is requested again: %q", w.requestedVersions)
 				}
 				if got := w.cluster.ClusterVersion().Status.History[0].Version; got != installed {
 					t.Errorf("the cluster is upgraded to %s", got)
 				}
-				if w.holder() != "" {
-					t.Errorf("the lock is held; %s", w.describe())
+				if held := w.holder() != ""; held != (tc.want != "") {
+					t.Errorf("the lock is held: %t; %s", held, w.describe())
 				}
 			}
 			t.Run(fmt.Sprintf("%s, requested: %t", name, requested), func(t *testing.T) {
 				t.Parallel()
-				simulation.EachFault(t, 6, run, simulation.Conflict, simulation.Refuse, simulation.CrashBefore, simulation.CrashAfter)
+				simulation.EachFault(t, 6, run)
+				t.Run("then restarted", func(t *testing.T) {
+					t.Parallel()
+					simulation.EachFault(t, 6, func(t *testing.T, plan simulation.FaultPlan) {
+						t.Helper()
+						run(t, thenRestart(plan))
+					}, simulation.Conflict, simulation.LoseAnswer)
+				})
 			})
 		}
+	}
+}
+
+// thenRestart returns a plan whose process ends at the first request to the API server after a fault.
+func thenRestart(plan simulation.FaultPlan) simulation.FaultPlan {
+	failed, restarted := false, false
+	return func(r simulation.Request) simulation.Fault {
+		if failed && !restarted && !r.Cached {
+			restarted = true
+			return simulation.Fault{Outcome: simulation.CrashBefore}
+		}
+		fault := plan(r)
+		failed = failed || fault.Outcome != simulation.Serve
+		return fault
 	}
 }
 

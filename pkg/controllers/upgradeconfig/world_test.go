@@ -36,7 +36,7 @@ var (
 	tenPast = noon.Truncate(time.Minute).Add(10 * time.Minute)
 )
 
-// world is a scripted cluster with the operator, whose only upgrader is OSD.
+// world is a scripted cluster with the operator. The types OSD and Other have the same upgrader.
 type world struct {
 	*simulation.Harness
 	cluster *openshift.Script
@@ -85,7 +85,8 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: external,
 		Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: config.Default(),
 	}
-	w.snapshot = ConfigSnapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": watched{w: w, upgrader: upgraders.OSD{Deps: deps}}}, Config: config.Default()}
+	upgrader := watched{w: w, upgrader: upgraders.OSD{Deps: deps}}
+	w.snapshot = ConfigSnapshot{Upgraders: map[string]upgraders.ClusterUpgrader{"OSD": upgrader, "Other": upgrader}, Config: config.Default()}
 	own := w.snapshot // a test changes the one of the newest life
 	reconciler := &Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: operatorNamespace,
