@@ -45,6 +45,7 @@ type memory struct {
 	precheck    precheckResult
 	shown       shownStatus // the last written status
 	claim       claim       // the last answer of the API server about the Lease
+	acquired    time.Time   // when the lock was last acquired
 	saved       time.Time   // when the engine's record was last saved
 	unrequested time.Time   // when a request was last withdrawn or had no effect
 	republished time.Time   // when a result was last published in vain

@@ -99,10 +99,23 @@ func (s *scope[T]) lockStep(ctx context.Context, run engine.Run) (engine.Result,
 	return engine.Done("no other upgrade is in progress"), nil
 }
 
-// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API server has
-// confirmed, because the cache may show a lock that was released. It also does not start beside an attempt
-// whose lock was deleted by another client.
+// acquire acquires the lock or returns its holder. It returns errStaleCache within a second of the last time:
+// the lock was released since, and two leaders, one with an old object in its cache, would do that in turn.
 func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
+	if since := s.now.Sub(s.memory.acquired); !s.held && since >= 0 && since < minRequeue {
+		return nil, errStaleCache
+	}
+	other, err := s.tryAcquire(ctx)
+	if err == nil && other == nil && !s.held {
+		s.memory.acquired = s.now
+	}
+	return other, err
+}
+
+// tryAcquire acquires the lock or returns its holder. An attempt starts only with a lock that the API server
+// has confirmed, because the cache may show a lock that was released. It also does not start beside an attempt
+// whose lock was deleted by another client.
+func (s *scope[T]) tryAcquire(ctx context.Context) (*lock.Holder, error) {
 	attempt := s.attempt(s.observePreceding(ctx, s.record)) // before a step sets the channel
 	if !s.claimed {
 		if other, err := s.otherInProgress(ctx); err != nil || other != nil {

@@ -37,6 +37,7 @@ type scope[T client.Object] struct {
 	runbookType string         // of the attempt
 	plan        AttemptPlan
 	upgradeAt   time.Time // of the attempt, or zero without a valid time
+	held        bool      // whether the object had the lock at the start of the pass
 	claimed     bool      // whether only the Lease proves that the attempt started
 	hold        string    // why no attempt may commence on the cluster, or empty
 	ended       bool      // whether the API server has rejected the status, so nothing more may be done
@@ -144,6 +145,7 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 			return err
 		}
 	}
+	s.held = held
 	switch {
 	case !held:
 	case s.unrecorded(attempt):
