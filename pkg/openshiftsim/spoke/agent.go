@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,6 +114,7 @@ func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.Ma
 		}
 	}
 	before := c.Desired()
+	reported := work.Status
 	work.Status = c.Apply(work, now)
 	release := c.Desired()
 	if release == before {
@@ -121,7 +123,7 @@ func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.Ma
 	if applied != nil {
 		applied(release)
 	}
-	if c.Mute {
+	if c.Mute || equality.Semantic.DeepEqual(reported, work.Status) {
 		return nil
 	}
 	return hub.Status().Update(ctx, work)

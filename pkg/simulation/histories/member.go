@@ -17,7 +17,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/spoke"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -137,20 +136,8 @@ func (m *member) answer() {
 	}
 }
 
+// answerOne makes the agent handle a work, unless its report would be the same.
 func (m *member) answerOne(work *workv1.ManifestWork) error {
-	ctx := context.Background()
-	if !work.DeletionTimestamp.IsZero() {
-		m.spoke.Delete(work)
-		if !controllerutil.RemoveFinalizer(work, spoke.Finalizer) {
-			return nil
-		}
-		return m.client.Update(ctx, work)
-	}
-	if controllerutil.AddFinalizer(work, spoke.Finalizer) {
-		if err := m.client.Update(ctx, work); err != nil {
-			return err
-		}
-	}
 	var state strings.Builder
 	fmt.Fprint(&state, work.ResourceVersion, m.spoke.Version().Object)
 	for _, job := range m.spoke.Objects("Job") {
@@ -158,19 +145,12 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 	}
 	seen := state.String()
 	if m.answered[work.Name] == seen {
-		return nil // the report would be the same
-	}
-	m.answered[work.Name] = seen
-	before := m.spoke.Desired()
-	status := m.spoke.Apply(work, m.fleet.world.Now())
-	if after := m.spoke.Desired(); after != before {
-		m.fleet.checker.requested(m, work, after)
-	}
-	if equality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}
-	work.Status = status
-	return m.client.Status().Update(ctx, work)
+	m.answered[work.Name] = seen
+	return m.spoke.Answer(context.Background(), m.client, work, m.fleet.world.Now(), func(release string) {
+		m.fleet.checker.requested(m, work, release)
+	})
 }
 
 // operate makes the cluster version operator and the Jobs do their work.

@@ -4,13 +4,13 @@
 package delivery
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 
@@ -23,66 +23,37 @@ type agent struct {
 	rawJSON bool
 }
 
-// decode decodes an object, whole numbers as int64.
-func decode(tb testing.TB, manifest string) *unstructured.Unstructured {
+// work returns a work of generation 3 with one object, which the agent only reads, by the rules.
+func (a agent) work(tb testing.TB, manifest string, rules []workv1.FeedbackRule) *workv1.ManifestWork {
 	tb.Helper()
-	data, err := yaml.YAMLToJSON([]byte(manifest))
+	raw, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(data); err != nil {
+	if err := object.UnmarshalJSON(raw); err != nil {
 		tb.Fatal(err)
 	}
-	return object
-}
-
-// work returns a work of generation 3 with one object: applied, available, and reported by the
-// rules.
-func (a agent) work(tb testing.TB, manifest string, rules []workv1.FeedbackRule) *workv1.ManifestWork {
-	tb.Helper()
-	object := decode(tb, manifest)
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-	add(tb, work, object, condition(workv1.ManifestApplied, 3), condition(workv1.ManifestAvailable, 0))
-	work.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, 3), condition(workv1.WorkAvailable, 3)}
-	for _, path := range rules[0].JsonPaths {
-		value, err := spoke.Evaluate(object.Object, path, a.rawJSON)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if value != nil {
-			reported := &work.Status.ResourceStatus.Manifests[0].StatusFeedbacks
-			reported.Values = append(reported.Values, *value)
-		}
-	}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	kind := object.GroupVersionKind()
+	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+		ResourceIdentifier: workv1.ResourceIdentifier{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s", Namespace: object.GetNamespace(), Name: object.GetName()},
+		UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly}, FeedbackRules: rules,
+	}}
+	cluster := spoke.New("c", "4.20.5", at(0))
+	cluster.RawJSON = a.rawJSON
+	cluster.Put(object)
+	work.Status = cluster.Apply(work, at(0))
 	return work
 }
-
-// add adds an object to the spec and to the status of a work.
-func add(tb testing.TB, work *workv1.ManifestWork, object *unstructured.Unstructured, conditions ...metav1.Condition) {
-	tb.Helper()
-	raw, err := json.Marshal(object)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var m workv1.Manifest
-	m.Raw = raw
-	work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, m)
-	kind := object.GroupVersionKind()
-	work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
-		ResourceMeta: workv1.ManifestResourceMeta{
-			Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Resource: resources[kind.Kind],
-			Namespace: object.GetNamespace(), Name: object.GetName(),
-		},
-		Conditions: conditions,
-	})
-}
-
-var resources = map[string]string{"Job": "jobs", "ConfigMap": "configmaps", "ClusterVersion": "clusterversions", "UpgradeConfig": "upgradeconfigs"}
 
 func condition(name string, generation int64) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: "Reason", Message: "the message of " + name}
 }
+
+// fail makes a condition report a failure.
+func fail(c *metav1.Condition) { c.Status, c.Message = metav1.ConditionFalse, "no rights" }
 
 const pullSpec = "quay.io/openshift-release-dev/ocp-release@sha256:%064d"
 

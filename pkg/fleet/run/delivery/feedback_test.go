@@ -425,8 +425,8 @@ func TestAction(t *testing.T) {
 			want: "Progressing", message: "ConfigMap backup does not exist",
 		},
 		"not applied": {
-			manifest: configMap, change: func(w *workv1.ManifestWork) { (*conditions(w))[0].Status = "False" },
-			want: "Progressing", message: "ConfigMap backup is not applied: the message of Applied",
+			manifest: configMap, change: func(w *workv1.ManifestWork) { fail(&(*conditions(w))[0]) },
+			want: "Progressing", message: "ConfigMap backup is not applied: no rights",
 		},
 		"not reported": {
 			manifest: configMap, change: func(w *workv1.ManifestWork) { w.Status = workv1.ManifestWorkStatus{} },
@@ -532,10 +532,10 @@ func TestAction(t *testing.T) {
 func TestAction_of_several_manifests(t *testing.T) {
 	t.Parallel()
 	work := agent{}.work(t, fmt.Sprintf(job, "Failed", "True"), ActionJobRules())
-	first := decode(t, strings.ReplaceAll(configMap, "backup", "first"))
-	add(t, work, first)
-	manifests := work.Spec.Workload.Manifests
-	manifests[0], manifests[1] = manifests[1], manifests[0]
+	first := agent{}.work(t, strings.ReplaceAll(configMap, "backup", "first"), ActionJobRules())
+	first.Status.ResourceStatus.Manifests[0].Conditions = nil
+	work.Spec.Workload.Manifests = append(first.Spec.Workload.Manifests, work.Spec.Workload.Manifests...)
+	work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, first.Status.ResourceStatus.Manifests...)
 	f := Read(work)
 	if state, message := f.Action(); state != fleetv1alpha1.ActionDegraded || !strings.Contains(message, "Job backup failed") {
 		t.Errorf("got %s %q", state, message)
@@ -549,9 +549,9 @@ func TestRead_names_why_a_manifest_is_not_applied(t *testing.T) {
 	t.Parallel()
 	work := agent{}.work(t, configMap, ActionJobRules())
 	work.Status.Conditions[0].Status = metav1.ConditionFalse
-	work.Status.ResourceStatus.Manifests[0].Conditions[0].Status = metav1.ConditionFalse
+	fail(&work.Status.ResourceStatus.Manifests[0].Conditions[0])
 	f := Read(work)
-	if f.Applied != metav1.ConditionFalse || f.Message != "the message of Applied" {
+	if f.Applied != metav1.ConditionFalse || f.Message != "no rights" {
 		t.Errorf("applied %s, message %q", f.Applied, f.Message)
 	}
 }
