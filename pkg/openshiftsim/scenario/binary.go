@@ -40,16 +40,10 @@ func (s *Scenario) validateBinary() field.ErrorList {
 		kind, _ := object["kind"].(string)
 		require(field.NewPath("objects").Index(i), slices.Contains(binaryKinds(), kind))
 	}
-	for i, rule := range s.Rules {
-		at := field.NewPath("rules").Index(i)
-		require(at.Child("for"), rule.For != nil && rule.For.requiresBinary())
-		for j, action := range rule.Do {
-			require(at.Child("do").Index(j), action.requiresBinary())
-		}
-	}
-	s.Expect.eachStatement(func(at *field.Path, statement Statement) {
-		require(at.Child("for"), statement.For.requiresBinary())
-	})
+	s.eachPart(
+		func(at *field.Path, object Object) { require(at, object.requiresBinary()) },
+		func(at *field.Path, action Action) { require(at, action.requiresBinary()) },
+	)
 	return allErrs
 }
 

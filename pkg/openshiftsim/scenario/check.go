@@ -96,31 +96,14 @@ func (r *Run) waitStable(ctx context.Context) []string {
 	return nil
 }
 
-func (r *Run) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgradeConfig) []string {
+func (r *Run) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgrade) []string {
 	name := Object{Kind: "UpgradeConfig", Name: expected.Name}
 	object := name.reference()
 	err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), object)
-	switch {
-	case expected.Gone && apierrors.IsNotFound(err):
-		return nil
-	case expected.Gone && err == nil:
-		return []string{name.String() + ": is still there"}
-	case err != nil:
-		return []string{fmt.Sprintf("%s: %s", name, err)}
+	if apierrors.IsNotFound(err) {
+		object, err = nil, nil
 	}
-	return checkRecord(object, name.String(), expected.Phase, expected.Conditions, expected.Steps)
-}
-
-// checkRecord compares the conditions and the newest attempt of an upgrade with the expected ones.
-func checkRecord(object *unstructured.Unstructured, name, phase string, conditions, steps map[string]string) []string {
-	var problems []string
-	newest := Newest(object)
-	if got, _, _ := unstructured.NestedString(newest, "phase"); got != phase {
-		problems = append(problems, fmt.Sprintf("%s: phase is %q, want %q", name, got, phase))
-	}
-	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	problems = append(problems, checkConditions(name, "condition", status, conditions)...)
-	return append(problems, checkConditions(name, "step", newest, steps)...)
+	return expected.compare(name.String(), object, err)
 }
 
 func (r *Run) checkUpgradeJob(ctx context.Context, expected ExpectedUpgradeJob) []string {
@@ -129,17 +112,29 @@ func (r *Run) checkUpgradeJob(ctx context.Context, expected ExpectedUpgradeJob) 
 		name = "first UpgradeJob of " + expected.Config
 	}
 	job, err := r.upgradeJob(ctx, expected)
+	return expected.compare(name, job, err)
+}
+
+// compare compares an upgrade, nil if it does not exist, and its newest attempt with what is expected.
+func (e ExpectedUpgrade) compare(name string, object *unstructured.Unstructured, err error) []string {
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("%s: %s", name, err)}
-	case expected.Gone && job == nil:
+	case e.Gone && object == nil:
 		return nil
-	case expected.Gone:
+	case e.Gone:
 		return []string{name + ": is still there"}
-	case job == nil:
+	case object == nil:
 		return []string{name + ": does not exist"}
 	}
-	return checkRecord(job, name, expected.Phase, expected.Conditions, expected.Steps)
+	var problems []string
+	newest := Newest(object)
+	if got, _, _ := unstructured.NestedString(newest, "phase"); got != e.Phase {
+		problems = append(problems, fmt.Sprintf("%s: phase is %q, want %q", name, got, e.Phase))
+	}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	problems = append(problems, checkConditions(name, "condition", status, e.Conditions)...)
+	return append(problems, checkConditions(name, "step", newest, e.Steps)...)
 }
 
 // upgradeJob returns the expected UpgradeJob, or nil if it does not exist. The name of a job

@@ -106,7 +106,7 @@ func (s *Scenario) setDefaults() {
 	e.Within = cmp.Or(e.Within, 3*minute)
 	if len(e.UpgradeConfigs) == 0 {
 		for _, u := range s.UpgradeConfigs {
-			e.UpgradeConfigs = append(e.UpgradeConfigs, ExpectedUpgradeConfig{Name: u.Name})
+			e.UpgradeConfigs = append(e.UpgradeConfigs, ExpectedUpgrade{Name: u.Name})
 		}
 	}
 	for i := range e.UpgradeConfigs {

@@ -50,7 +50,7 @@ func TestDecode_maintenance(t *testing.T) {
 	if len(story.UpgradeConfigs) != 0 || len(story.Expect.UpgradeConfigs) != 0 {
 		t.Errorf("another upgrade is requested: %+v", story.UpgradeConfigs)
 	}
-	if diff := cmp.Diff([]ExpectedUpgradeJob{{Name: "a", Phase: "Upgraded"}}, story.Expect.UpgradeJobs); diff != "" {
+	if diff := cmp.Diff([]ExpectedUpgradeJob{{ExpectedUpgrade: ExpectedUpgrade{Name: "a", Phase: "Upgraded"}}}, story.Expect.UpgradeJobs); diff != "" {
 		t.Errorf("expectations (-want +got):\n%s", diff)
 	}
 }

@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -35,7 +36,8 @@ func withMoments(value any, now time.Time) any {
 	case string:
 		return moment.ReplaceAllStringFunc(value, func(variable string) string {
 			parts := moment.FindStringSubmatch(variable)
-			return formatMoment(parts[1], now.Add(time.Duration(parseMoment(parts[2]))))
+			offset, _ := parseOffset(parts[2]) // validated
+			return formatMoment(parts[1], now.Add(offset))
 		})
 	default:
 		return value
@@ -53,11 +55,23 @@ func formatMoment(kind string, at time.Time) string {
 	return fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), int(at.Month()))
 }
 
-func parseMoment(offset string) Offset {
-	if offset == "" {
-		return 0
+// parseOffset returns the duration of an offset such as "+5s" or "-1h", 0 for an empty one.
+func parseOffset(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, nil
 	}
-	return parseOffset(offset)
+	if text[0] != '+' && text[0] != '-' {
+		return 0, errors.New("it has no sign")
+	}
+	return time.ParseDuration(text)
+}
+
+func validateOffset(path *field.Path, text string) field.ErrorList {
+	if _, err := parseOffset(text); err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, `must be an offset such as "+5s" or "-1h"`)}
+	}
+	return nil
 }
 
 // validateMoments returns an error for each variable with an invalid offset.
@@ -74,7 +88,7 @@ func validateMoments(path *field.Path, value any) field.ErrorList {
 		}
 	case string:
 		for _, parts := range moment.FindAllStringSubmatch(value, -1) {
-			if parseMoment(strings.TrimSpace(parts[2])) == invalidOffset {
+			if _, err := parseOffset(parts[2]); err != nil {
 				allErrs = append(allErrs, field.Invalid(path, parts[0], `must be a time such as "${now+30s}" or "${cron+30s}"`))
 			}
 		}

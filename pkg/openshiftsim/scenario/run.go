@@ -94,9 +94,10 @@ func (r *Run) createUpgrades(ctx context.Context) error {
 
 // object returns the UpgradeConfig as a user would write it.
 func (u UpgradeConfig) object(now time.Time) *unstructured.Unstructured {
+	offset, _ := parseOffset(u.UpgradeAt) // validated
 	spec := map[string]any{
 		"type":                 u.Type,
-		"upgradeAt":            now.Add(time.Duration(u.UpgradeAt)).UTC().Truncate(time.Second).Format(time.RFC3339),
+		"upgradeAt":            now.Add(offset).UTC().Truncate(time.Second).Format(time.RFC3339),
 		"PDBForceDrainTimeout": int64(60),
 		"desired":              map[string]any{"version": u.Version, "channel": u.Channel},
 	}

@@ -10,8 +10,6 @@
 package scenario
 
 import (
-	"encoding/json"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/informer"
@@ -80,7 +78,7 @@ type UpgradeConfig struct {
 	Type string `json:"type,omitempty"`
 	// UpgradeAt is spec.upgradeAt as an offset from the creation of the object, such as "+5s" or
 	// "-1h"; it defaults to "+0s".
-	UpgradeAt Offset `json:"upgradeAt,omitempty"`
+	UpgradeAt string `json:"upgradeAt,omitempty"`
 	// Version is spec.desired.version; it defaults to the highest release.
 	Version string `json:"version,omitempty"`
 	// Channel is spec.desired.channel; it defaults to the channel of the cluster.
@@ -219,7 +217,7 @@ type Expect struct {
 	// StableFor is how long the expectations must stay met.
 	StableFor timescale.Duration `json:"stableFor,omitempty"`
 	// UpgradeConfigs are the expected results of UpgradeConfigs.
-	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
+	UpgradeConfigs []ExpectedUpgrade `json:"upgradeConfigs,omitempty"`
 	// UpgradeJobs are the expected results of UpgradeJobs.
 	UpgradeJobs []ExpectedUpgradeJob `json:"upgradeJobs,omitempty"`
 	// ClusterVersion is the expected version of the cluster.
@@ -236,36 +234,27 @@ type Expect struct {
 	Never []Statement `json:"never,omitempty"`
 }
 
-// ExpectedUpgradeConfig is the expected result of an UpgradeConfig.
-type ExpectedUpgradeConfig struct {
-	// Name defaults to "example-upgrade-config".
+// ExpectedUpgrade is the expected result of an UpgradeConfig or an UpgradeJob.
+type ExpectedUpgrade struct {
+	// Name is the name. That of an UpgradeConfig defaults to "example-upgrade-config".
 	Name string `json:"name,omitempty"`
 	// Gone requires that the object does not exist.
 	Gone bool `json:"gone,omitempty"`
-	// Phase is the phase of the newest history element; it defaults to "Upgraded".
+	// Phase is the phase of the newest attempt; it defaults to "Upgraded".
 	Phase string `json:"phase,omitempty"`
 	// Conditions are the top-level conditions by type, such as "True" or "False/WindowMissed".
 	Conditions map[string]string `json:"conditions,omitempty"`
-	// Steps are the conditions of the newest history element by type, in the same format.
+	// Steps are the conditions of the newest attempt by type, in the same format.
 	Steps map[string]string `json:"steps,omitempty"`
 }
 
 // ExpectedUpgradeJob is the expected result of an UpgradeJob. Exactly one of Name and Config must
 // be set.
 type ExpectedUpgradeJob struct {
-	// Name is the name.
-	Name string `json:"name,omitempty"`
+	ExpectedUpgrade `json:",inline"`
 	// Config is an UpgradeConfig of managedupgrade.appuio.io. It selects the config's first job by
 	// slot.
 	Config string `json:"config,omitempty"`
-	// Gone requires that the object does not exist.
-	Gone bool `json:"gone,omitempty"`
-	// Phase is the phase of the newest attempt; it defaults to "Upgraded".
-	Phase string `json:"phase,omitempty"`
-	// Conditions are the top-level conditions by type, such as "True" or "False/Expired".
-	Conditions map[string]string `json:"conditions,omitempty"`
-	// Steps are the conditions of the newest attempt by type, in the same format.
-	Steps map[string]string `json:"steps,omitempty"`
 }
 
 // ExpectedVersion is the expected version of the cluster.
@@ -296,5 +285,3 @@ const (
 	phaseUpgraded = "Upgraded"
 	completed     = "Completed"
 )
-
-var _ json.Unmarshaler = (*Offset)(nil)

@@ -48,7 +48,7 @@ func TestDecode_applies_defaults(t *testing.T) {
 	if diff := cmp.Diff([]scenario.UpgradeConfig{config}, story.UpgradeConfigs); diff != "" {
 		t.Errorf("UpgradeConfigs (-want +got):\n%s", diff)
 	}
-	expected := []scenario.ExpectedUpgradeConfig{{Name: "example-upgrade-config", Phase: "Upgraded"}}
+	expected := []scenario.ExpectedUpgrade{{Name: "example-upgrade-config", Phase: "Upgraded"}}
 	if diff := cmp.Diff(expected, story.Expect.UpgradeConfigs); diff != "" {
 		t.Errorf("expectations (-want +got):\n%s", diff)
 	}

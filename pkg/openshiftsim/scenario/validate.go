@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func (s *Scenario) validate(fileName string) field.ErrorList {
 		if bad := validation.IsDNS1123Subdomain(u.Name); len(bad) > 0 {
 			allErrs = append(allErrs, field.Invalid(at.Child("name"), u.Name, "must be lower case letters, digits, dashes and dots, such as example"))
 		}
-		allErrs = append(allErrs, u.UpgradeAt.validate(at.Child("upgradeAt"))...)
+		allErrs = append(allErrs, validateOffset(at.Child("upgradeAt"), u.UpgradeAt)...)
 		allErrs = append(allErrs, openshiftsim.ValidateVersion(at.Child("version"), u.Version)...)
 	}
 	for i, rule := range s.Rules {
@@ -110,16 +111,10 @@ func (s *Scenario) validateMonitoring() field.ErrorList {
 			allErrs = append(allErrs, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s requires it; write monitoring: {}", user)))
 		}
 	}
-	for i, rule := range s.Rules {
-		at := field.NewPath("rules").Index(i)
-		require(at.Child("for"), rule.For != nil && rule.For.requiresMonitoring())
-		for j, action := range rule.Do {
-			require(at.Child("do").Index(j), action.requiresMonitoring())
-		}
-	}
-	s.Expect.eachStatement(func(at *field.Path, statement Statement) {
-		require(at.Child("for"), statement.For.requiresMonitoring())
-	})
+	s.eachPart(
+		func(at *field.Path, object Object) { require(at, object.requiresMonitoring()) },
+		func(at *field.Path, action Action) { require(at, action.requiresMonitoring()) },
+	)
 	text, err := json.Marshal(s.Operator.Config)
 	require(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), PrometheusURL) || strings.Contains(string(text), AlertmanagerURL)))
 	return allErrs
@@ -150,43 +145,23 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// set reports which fields of an action are set.
-func (a Action) set() map[string]bool {
-	return map[string]bool{
-		"alertmanager": a.Alertmanager != "",
-		"apiServer":    a.APIServer != "",
-		"apply":        a.Apply != nil,
-		"check":        a.Check != nil,
-		"command":      a.Command != nil,
-		"configure":    a.Configure != nil,
-		"delete":       a.Delete != nil,
-		"denied":       a.Denied != nil,
-		"etcd":         a.Etcd != "",
-		"fire":         a.Fire != nil,
-		"informer":     a.Informer != nil,
-		"node":         a.Node != nil,
-		"operator":     a.Operator != "",
-		"patch":        a.Patch != nil,
-		"prometheus":   a.Prometheus != "",
-		"receiver":     a.Receiver != "",
-		"release":      a.Release != nil,
-		"resolve":      a.Resolve != "",
-		"until":        a.Until != nil,
-		"wait":         a.Wait != 0,
+// fields returns the names of the fields of an action, and how many of them are set.
+func (a Action) fields() (names []string, set int) {
+	for field, value := range reflect.ValueOf(a).Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+		if !value.IsZero() {
+			set++
+		}
 	}
+	slices.Sort(names)
+	return names, set
 }
 
 func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	var allErrs field.ErrorList
-	count, all := 0, a.set()
-	for _, set := range all {
-		if set {
-			count++
-		}
-	}
-	if count != 1 {
-		names := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
-		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+names))
+	if names, set := a.fields(); set != 1 {
+		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+strings.Join(names, ", ")))
 	}
 	allErrs = append(allErrs, a.Wait.Validate(path.Child("wait"))...)
 	if a.Patch != nil {
@@ -344,18 +319,14 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 		if !configs[u.Name] {
 			allErrs = append(allErrs, field.NotFound(at.Child("name"), u.Name))
 		}
-		if phases := []string{"New", "Pending", "Upgrading", "Paused", phaseUpgraded, "Failed", "Unknown"}; !slices.Contains(phases, u.Phase) {
-			allErrs = append(allErrs, field.NotSupported(at.Child("phase"), u.Phase, phases))
-		}
-		for kind, text := range u.Conditions {
-			allErrs = append(allErrs, validateCondition(at.Child("conditions").Key(kind), text)...)
-		}
-		for kind, text := range u.Steps {
-			allErrs = append(allErrs, validateCondition(at.Child("steps").Key(kind), text)...)
-		}
+		allErrs = append(allErrs, u.validate(at, "New", "Pending", "Upgrading", "Paused", phaseUpgraded, "Failed", "Unknown")...)
 	}
 	for i, job := range e.UpgradeJobs {
-		allErrs = append(allErrs, job.validate(path.Child("upgradeJobs").Index(i))...)
+		at := path.Child("upgradeJobs").Index(i)
+		if (job.Name == "") == (job.Config == "") {
+			allErrs = append(allErrs, field.Invalid(at, field.OmitValueType{}, "must have exactly one of config, name"))
+		}
+		allErrs = append(allErrs, job.validate(at, "New", "Pending", "Upgrading", "Paused", phaseUpgraded, "Failed", "Skipped", "Unknown")...)
 	}
 	for i, kind := range e.Notifications {
 		if known := notificationTypes(); !slices.Contains(known, kind) {
@@ -369,21 +340,33 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 	return allErrs
 }
 
-func (j ExpectedUpgradeJob) validate(path *field.Path) field.ErrorList {
+// validate requires one of the phases of the kind.
+func (e ExpectedUpgrade) validate(path *field.Path, phases ...string) field.ErrorList {
 	var allErrs field.ErrorList
-	if (j.Name == "") == (j.Config == "") {
-		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of config, name"))
+	if !slices.Contains(phases, e.Phase) {
+		allErrs = append(allErrs, field.NotSupported(path.Child("phase"), e.Phase, phases))
 	}
-	if phases := []string{"New", "Pending", "Upgrading", "Paused", phaseUpgraded, "Failed", "Skipped", "Unknown"}; !slices.Contains(phases, j.Phase) {
-		allErrs = append(allErrs, field.NotSupported(path.Child("phase"), j.Phase, phases))
-	}
-	for kind, text := range j.Conditions {
+	for kind, text := range e.Conditions {
 		allErrs = append(allErrs, validateCondition(path.Child("conditions").Key(kind), text)...)
 	}
-	for kind, text := range j.Steps {
+	for kind, text := range e.Steps {
 		allErrs = append(allErrs, validateCondition(path.Child("steps").Key(kind), text)...)
 	}
 	return allErrs
+}
+
+// eachPart calls a function with the path of each object and of each action that the scenario names.
+func (s *Scenario) eachPart(object func(*field.Path, Object), action func(*field.Path, Action)) {
+	for i, rule := range s.Rules {
+		at := field.NewPath("rules").Index(i)
+		if rule.For != nil {
+			object(at.Child("for"), *rule.For)
+		}
+		for j := range rule.Do {
+			action(at.Child("do").Index(j), rule.Do[j])
+		}
+	}
+	s.Expect.eachStatement(func(at *field.Path, statement Statement) { object(at.Child("for"), statement.For) })
 }
 
 // eachStatement calls a function with each statement and its path.
