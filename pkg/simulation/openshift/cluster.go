@@ -24,6 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/fakealertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
@@ -56,7 +57,7 @@ type Cluster struct {
 	MachineConfig *machineconfig.Simulator
 	// Alerts and Alertmanager simulate the monitoring.
 	Alerts       *Alerts
-	Alertmanager *Alertmanager
+	Alertmanager *fakealertmanager.Alertmanager
 }
 
 // New installs a cluster in the world and runs it until it has settled.
@@ -70,7 +71,7 @@ func New(w *simulation.World, spec openshiftsim.ClusterSpec) (*Cluster, error) {
 	spec = spec.WithDefaults()
 	c := &Cluster{
 		World: w, Spec: spec, Client: w.Client("administrator"), Catalog: updategraph.NewCatalog(spec.Releases...),
-		Alerts: &Alerts{clock: w.Clock()}, Alertmanager: &Alertmanager{clock: w.Clock()},
+		Alerts: &Alerts{clock: w.Clock()}, Alertmanager: fakealertmanager.New(w.Clock()),
 	}
 	c.Kubelets = kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: spec.Speed.Scale(retryInterval), StatusInterval: 24 * time.Hour})
 	c.MachineConfig = machineconfig.New(machineconfig.Options{

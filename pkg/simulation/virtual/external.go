@@ -19,10 +19,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/fakealertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -95,25 +95,12 @@ func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.
 			return nil, fmt.Errorf("listing silences: %w", err)
 		}
 		for i := range silences {
-			found = append(found, scenario.NewExternal(kind, silenceContent(silences[i]), silences[i].ID, silences[i].ID))
+			found = append(found, scenario.NewExternal(kind, fakealertmanager.Content(silences[i]), silences[i].ID, silences[i].ID))
 		}
 	default:
 		return nil, fmt.Errorf("listing %ss: %w", kind, ErrBinary)
 	}
 	return found, nil
-}
-
-// silenceContent returns a silence in the format of Alertmanager's API.
-func silenceContent(s alertmanager.Silence) map[string]any {
-	var matchers []any
-	for _, m := range s.Matchers {
-		matchers = append(matchers, map[string]any{"name": m.Name, "value": m.Value, "isRegex": m.IsRegex, "isEqual": m.IsEqual})
-	}
-	return map[string]any{
-		"id": s.ID, "status": map[string]any{"state": string(s.State)}, "matchers": matchers,
-		"startsAt": s.StartsAt.UTC().Format(time.RFC3339), "endsAt": s.EndsAt.UTC().Format(time.RFC3339),
-		"createdBy": s.CreatedBy, "comment": s.Comment,
-	}
 }
 
 // receiver receives notifications.
