@@ -21,9 +21,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Finalizer is the agent's finalizer on ManifestWorks.
-const Finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
-
 // Apply applies a work and returns its status. Conditions with unchanged status keep their
 // transition times.
 func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
@@ -103,12 +100,12 @@ func keepTimes(before []metav1.Condition, after ...metav1.Condition) []metav1.Co
 func (c *Cluster) Answer(ctx context.Context, hub client.Client, work *workv1.ManifestWork, now time.Time, applied func(release string)) error {
 	if !work.DeletionTimestamp.IsZero() {
 		c.Delete(work)
-		if !controllerutil.RemoveFinalizer(work, Finalizer) {
+		if !controllerutil.RemoveFinalizer(work, workv1.ManifestWorkFinalizer) {
 			return nil
 		}
 		return hub.Update(ctx, work)
 	}
-	if controllerutil.AddFinalizer(work, Finalizer) {
+	if controllerutil.AddFinalizer(work, workv1.ManifestWorkFinalizer) {
 		if err := hub.Update(ctx, work); err != nil {
 			return err
 		}

@@ -99,8 +99,12 @@ func (c *Cluster) Objects(kind string) []*unstructured.Unstructured {
 }
 
 // Desired returns the release that the ClusterVersion requests. It is empty if there is no request,
-// if the request is for the initial release, or if version and image do not match.
+// if the request is for the initial release, if version and image do not match, or if a work has
+// deleted the ClusterVersion.
 func (c *Cluster) Desired() string {
+	if c.Version() == nil {
+		return ""
+	}
 	desired, _, _ := unstructured.NestedMap(c.Version().Object, "spec", "desiredUpdate")
 	version, _ := desired["version"].(string)
 	image, _ := desired["image"].(string)
