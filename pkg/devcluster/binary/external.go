@@ -28,7 +28,9 @@ type pollFunc func(context.Context) ([]*unstructured.Unstructured, error)
 // pollFuncs returns a cluster's poll functions by kind.
 func pollFuncs(cluster *devcluster.Cluster) map[string]pollFunc {
 	all := map[string]pollFunc{
-		scenario.KindCloudEvent: func(context.Context) ([]*unstructured.Unstructured, error) { return cloudEvents(cluster) },
+		scenario.KindCloudEvent: func(context.Context) ([]*unstructured.Unstructured, error) {
+			return scenario.CloudEventObjects(cluster.Sink.Events())
+		},
 	}
 	if running := cluster.Monitoring; running != nil {
 		all[scenario.KindSilence] = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
@@ -39,18 +41,6 @@ func pollFuncs(cluster *devcluster.Cluster) map[string]pollFunc {
 		}
 	}
 	return all
-}
-
-func cloudEvents(cluster *devcluster.Cluster) ([]*unstructured.Unstructured, error) {
-	var found []*unstructured.Unstructured
-	for _, one := range cluster.Sink.Events() {
-		object, err := scenario.NewCloudEvent(one)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, object)
-	}
-	return found, nil
 }
 
 // fromAlertmanager lists objects from a URL. name and id are the paths of the fields with the name

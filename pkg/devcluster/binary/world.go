@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -179,14 +180,8 @@ func (w *World) List(ctx context.Context, of scenario.Object) ([]*unstructured.U
 	return w.watches.objects(ctx, of)
 }
 
-// Notifications returns the types of the received CloudEvents in order.
-func (w *World) Notifications() []string {
-	var types []string
-	for _, event := range w.Cluster.Sink.Events() {
-		types = append(types, event.Type())
-	}
-	return types
-}
+// CloudEvents returns the received notifications in order.
+func (w *World) CloudEvents() []event.Event { return w.Cluster.Sink.Events() }
 
 // Go runs a script in a separate goroutine.
 func (w *World) Go(script scenario.Script) { w.run(script) }

@@ -228,8 +228,9 @@ const eventTypes = "io.openshift.managed.upgrade."
 // ones.
 func (r *Run) checkNotifications(expected []string) []string {
 	got := make([]string, 0, len(expected))
-	for _, each := range r.world.Notifications() {
-		if kind := strings.TrimPrefix(each, eventTypes); slices.Contains(expected, kind) {
+	received := r.world.CloudEvents()
+	for i := range received {
+		if kind := strings.TrimPrefix(received[i].Type(), eventTypes); slices.Contains(expected, kind) {
 			got = append(got, kind)
 		}
 	}

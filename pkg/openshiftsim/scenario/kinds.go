@@ -94,17 +94,21 @@ func NewExternal(kind string, content map[string]any, name, id string) *unstruct
 	return object
 }
 
-// NewCloudEvent returns a received CloudEvent as an object.
-func NewCloudEvent(received event.Event) (*unstructured.Unstructured, error) {
-	content := map[string]any{}
-	text, err := json.Marshal(received)
-	if err == nil {
-		err = json.Unmarshal(text, &content)
+// CloudEventObjects returns received CloudEvents as objects.
+func CloudEventObjects(received []event.Event) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for i := range received {
+		e, content := &received[i], map[string]any{}
+		text, err := json.Marshal(e)
+		if err == nil {
+			err = json.Unmarshal(text, &content)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the events of the receiver: %w", err)
+		}
+		objects = append(objects, NewExternal(KindCloudEvent, content, e.ID(), e.Source()+" "+e.ID()))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the events of the receiver: %w", err)
-	}
-	return NewExternal(KindCloudEvent, content, received.ID(), received.Source()+" "+received.ID()), nil
+	return objects, nil
 }
 
 // requiresMonitoring reports whether the kind exists only on clusters with monitoring.

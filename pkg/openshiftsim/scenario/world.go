@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,8 +31,8 @@ type World interface {
 	Observe(ctx context.Context) error
 	// List returns the named objects. Objects of the API server require an earlier call of Subscribe.
 	List(ctx context.Context, of Object) ([]*unstructured.Unstructured, error)
-	// Notifications returns the types of the received CloudEvents in order.
-	Notifications() []string
+	// CloudEvents returns the received notifications in order.
+	CloudEvents() []event.Event
 
 	// Go runs a script in the background.
 	Go(script Script)

@@ -61,14 +61,8 @@ func (w *World) Resolve(_ context.Context, name string) error {
 	return nil
 }
 
-// Notifications returns the types of the received CloudEvents in order.
-func (w *World) Notifications() []string {
-	var types []string
-	for i := range w.receiver.events {
-		types = append(types, w.receiver.events[i].Type())
-	}
-	return types
-}
+// CloudEvents returns the received notifications in order.
+func (w *World) CloudEvents() []event.Event { return w.receiver.events }
 
 func isExternal(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupVersion().String() == scenario.ExternalAPIVersion
@@ -79,13 +73,7 @@ func (w *World) listExternal(ctx context.Context, kind string) ([]*unstructured.
 	var found []*unstructured.Unstructured
 	switch kind {
 	case scenario.KindCloudEvent:
-		for i := range w.receiver.events {
-			object, err := scenario.NewCloudEvent(w.receiver.events[i])
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, object)
-		}
+		return scenario.CloudEventObjects(w.receiver.events)
 	case scenario.KindSilence:
 		silences, _, err := w.Cluster.Alertmanager.Silences(ctx)
 		if errors.Is(err, errDown) {
