@@ -156,11 +156,6 @@ func serveKinds(ctx context.Context, access *rest.Config, others fs.FS) error {
 // Spec returns the description of the cluster, with defaults applied.
 func (c *Cluster) Spec() openshiftsim.ClusterSpec { return c.spec }
 
-// Path returns the path of a file in the state folder.
-func (c *Cluster) Path(elements ...string) string {
-	return filepath.Join(append([]string{c.Dir()}, elements...)...)
-}
-
 // Stop stops the simulators, the update graph, the receiver, the monitoring, and the control plane.
 // It may be called more than once.
 func (c *Cluster) Stop() error {

@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
 // runProgram runs the first container of a pod if its command is one of the cluster's programs. All
@@ -27,12 +25,8 @@ func (c *Cluster) runProgram(ctx context.Context, pod *corev1.Pod) error {
 	if !isAbsolute || !slices.Contains(c.programs, name) {
 		return nil
 	}
-	account, err := c.ServiceAccountConfig(ctx, pod.Namespace, pod.Spec.ServiceAccountName)
-	if err != nil {
-		return err
-	}
 	kubeconfig := c.Path(string(pod.UID) + ".kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+	if err := c.ServiceAccountKubeconfig(ctx, kubeconfig, pod.Namespace, pod.Spec.ServiceAccountName); err != nil {
 		return err
 	}
 	command := exec.CommandContext(ctx, filepath.Join(c.BinDir(), name), slices.Concat(container.Command[1:], container.Args)...) //nolint:gosec // one of our programs

@@ -38,12 +38,8 @@ func (c *Cluster) StartStatusController(ctx context.Context, repository string) 
 			return nil, err
 		}
 	}
-	account, err := c.ServiceAccountConfig(ctx, OperatorNamespace, statusController)
-	if err != nil {
-		return nil, err
-	}
 	kubeconfig := c.Path(statusController + ".kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+	if err := c.ServiceAccountKubeconfig(ctx, kubeconfig, OperatorNamespace, statusController); err != nil {
 		return nil, err
 	}
 	args := []string{"--kubeconfig=" + kubeconfig, "--operator-namespace=" + OperatorNamespace, "--metrics-secure=false"}

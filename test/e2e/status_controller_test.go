@@ -335,11 +335,9 @@ func (w *statusWorld) serveExample() {
 	}))
 	var service corev1.Service
 	mustSucceed(w.t, w.typed.Get(w.t.Context(), client.ObjectKey{Namespace: name, Name: name}, &service))
-	access, err := w.ServiceAccountConfig(w.t.Context(), name, name)
-	mustSucceed(w.t, err)
 	certificates := w.t.TempDir()
 	kubeconfig := filepath.Join(certificates, "kubeconfig")
-	mustSucceed(w.t, controlplane.WriteKubeconfig(kubeconfig, access))
+	mustSucceed(w.t, w.ServiceAccountKubeconfig(w.t.Context(), kubeconfig, name, name))
 	certificate := authority.Issue(name+"."+name+".svc", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	mustSucceed(w.t, pki.Write(certificate, filepath.Join(certificates, "tls.crt"), filepath.Join(certificates, "tls.key")))
 	example, err := childprocess.Start(childprocess.Command{

@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/machineconfig"
@@ -192,10 +194,13 @@ func TestPrinter_prints_each_change_of_a_step_once(t *testing.T) {
 		}}
 	}
 	step := func(status, reason, message, completed string) map[string]any {
-		return map[string]any{
-			"type": "PreHealthCheck", "status": status, "reason": reason, "message": message,
-			"startTime": "2026-01-01T12:00:00Z", "completeTime": completed,
+		condition := map[string]any{
+			"type": "PreHealthCheck", "status": status, "reason": reason, "message": message, "startTime": "2026-01-01T12:00:00Z",
 		}
+		if completed != "" {
+			condition["completeTime"] = completed
+		}
+		return condition
 	}
 	var out bytes.Buffer
 	p := &printer{out: &out, now: time.Now}
@@ -266,17 +271,11 @@ func TestPrinter_progress(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	p := &printer{out: &out, now: func() time.Time { return now }}
-	step := func(completed any) map[string]any {
-		condition := map[string]any{
-			"type": "ControlPlaneUpgraded", "status": "False", "reason": "Progressing", "message": "12 of 31 operators",
-			"startTime": "2026-01-01T12:00:00Z",
-		}
-		if completed != nil {
-			condition["completeTime"] = completed
-		}
-		return condition
+	step := &history.StepCondition{
+		Type: "ControlPlaneUpgraded", Status: metav1.ConditionFalse, Reason: "Progressing", Message: "12 of 31 operators",
+		StartTime: new(metav1.NewTime(now)),
 	}
-	p.step("example", step(nil))
+	p.step("example", step)
 	out.Reset()
 	now = now.Add(progressAfter - time.Second)
 	p.progress()
@@ -288,7 +287,8 @@ func TestPrinter_progress(t *testing.T) {
 	if want := "12:00:10  ControlPlaneUpgraded           waiting     10s  still: 12 of 31 operators\n"; out.String() != want {
 		t.Errorf("got  %q\nwant %q", out.String(), want)
 	}
-	p.step("example", step("2026-01-01T12:00:11Z"))
+	step.CompleteTime = new(metav1.NewTime(now.Add(time.Second)))
+	p.step("example", step)
 	out.Reset()
 	now = now.Add(time.Hour)
 	p.progress()

@@ -10,9 +10,12 @@ import (
 	"sync"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
 // progressAfter is how long nothing must have been printed before a progress line appears.
@@ -24,13 +27,10 @@ type printer struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	last    map[string]string // the last line printed for each phase and step
-	waiting *waitingStep      // the step that is waiting; nil if there is none
-	printed time.Time         // when the last line was printed
+	last    map[string]string      // the last line printed for each phase and step
+	waiting *history.StepCondition // the step that has started but not ended; nil if there is none
+	printed time.Time              // when the last line was printed
 }
-
-// waitingStep is a step that has started but not ended.
-type waitingStep struct{ name, started, message string }
 
 // Write prints the text unchanged.
 func (p *printer) Write(text []byte) (int, error) {
@@ -69,7 +69,7 @@ func (p *printer) progress() {
 	waiting, due := p.waiting, p.now().Sub(p.printed) >= progressAfter
 	p.mu.Unlock()
 	if due && waiting != nil {
-		p.line("%s  %-30s %-8s %6s  still: %s", p.clock(), waiting.name, "waiting", p.took(waiting.started, ""), waiting.message)
+		p.line("%s  %-30s %-8s %6s  still: %s", p.clock(), waiting.Type, "waiting", p.took(waiting), waiting.Message)
 	}
 }
 
@@ -80,80 +80,68 @@ func (p *printer) line(format string, args ...any) {
 // upgrade prints the changes of the phase and the steps since the last call. For an UpgradeConfig
 // that creates UpgradeJobs, it prints the changes of the schedule.
 func (p *printer) upgrade(object *unstructured.Unstructured) {
-	p.schedule(object)
-	newest := scenario.Newest(object)
-	conditions, _, _ := unstructured.NestedSlice(newest, "conditions")
-	for _, item := range conditions {
-		if condition, is := item.(map[string]any); is {
-			p.step(object.GetName(), condition)
-		}
+	var upgrade struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+			History    []history.Record   `json:"history"`
+		} `json:"status"`
 	}
-	phase, _, _ := unstructured.NestedString(newest, "phase")
-	version, _, _ := unstructured.NestedString(newest, "version")
-	if phase != "" && p.changed(object.GetName(), phase+version) {
-		p.line("%s  %-30s %-8s %6s  %s", p.clock(), object.GetName(), phase, "", version)
-	}
-}
-
-// schedule prints changes of the Scheduled condition.
-func (p *printer) schedule(object *unstructured.Unstructured) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, is := item.(map[string]any)
-		if !is || condition["type"] != "Scheduled" {
-			continue
-		}
-		what := fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
-		if p.changed(object.GetName()+"/Scheduled", what) {
-			p.line("%s  %-30s %-8s %6s  %s", p.clock(), object.GetName(), "schedule", "", what)
-		}
-	}
-}
-
-func (p *printer) step(of string, condition map[string]any) {
-	text := func(key string) string {
-		value, _ := condition[key].(string)
-		return value
-	}
-	p.track(condition)
-	if text("reason") == "Started" {
-		return // its first result follows at once
-	}
-	what := text("status") + text("reason") + text("message") + text("completeTime")
-	if !p.changed(of+"/"+text("type"), what) {
+	name := object.GetName()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &upgrade); err != nil {
+		p.line("%s  %-30s %-8s %6s  %s", p.clock(), name, "unknown", "", err)
 		return
 	}
-	message := text("message")
-	if reason := text("reason"); reason != "" && reason != "Done" {
-		message = reason + ": " + message
+	if c := apimeta.FindStatusCondition(upgrade.Status.Conditions, "Scheduled"); c != nil && p.changed(name+"/Scheduled", c.Reason+c.Message) {
+		p.line("%s  %-30s %-8s %6s  %s: %s", p.clock(), name, "schedule", "", c.Reason, c.Message)
 	}
-	p.line("%s  %-30s %-8s %6s  %s", p.clock(), text("type"), state(text("status"), text("reason"), text("completeTime")), p.took(text("startTime"), text("completeTime")), message)
+	if len(upgrade.Status.History) == 0 {
+		return
+	}
+	newest := &upgrade.Status.History[0]
+	for i := range newest.Conditions {
+		p.step(name, &newest.Conditions[i])
+	}
+	if newest.Phase != "" && p.changed(name, string(newest.Phase)+newest.Version) {
+		p.line("%s  %-30s %-8s %6s  %s", p.clock(), name, newest.Phase, "", newest.Version)
+	}
+}
+
+func (p *printer) step(of string, c *history.StepCondition) {
+	p.track(c)
+	if c.Reason == "Started" {
+		return // its first result follows at once
+	}
+	if !p.changed(of+"/"+c.Type, fmt.Sprint(c.Status, c.Reason, c.Message, c.CompleteTime)) {
+		return
+	}
+	message := c.Message
+	if c.Reason != "" && c.Reason != "Done" {
+		message = c.Reason + ": " + message
+	}
+	p.line("%s  %-30s %-8s %6s  %s", p.clock(), c.Type, state(c), p.took(c), message)
 }
 
 // track remembers which step is waiting.
-func (p *printer) track(condition map[string]any) {
+func (p *printer) track(c *history.StepCondition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	name, _ := condition["type"].(string)
-	if complete, _ := condition["completeTime"].(string); complete == "" {
-		p.waiting = &waitingStep{name: name}
-		p.waiting.started, _ = condition["startTime"].(string)
-		p.waiting.message, _ = condition["message"].(string)
-	} else if p.waiting != nil && p.waiting.name == name {
+	if c.CompleteTime == nil {
+		p.waiting = c
+	} else if p.waiting != nil && p.waiting.Type == c.Type {
 		p.waiting = nil
 	}
 }
 
 // state describes the state of a step in one word.
-func state(status, reason, completed string) string {
+func state(c *history.StepCondition) string {
 	switch {
-	case completed == "" && status == "Unknown":
+	case c.CompleteTime == nil && c.Status == metav1.ConditionUnknown:
 		return "unknown"
-	case completed == "":
+	case c.CompleteTime == nil:
 		return "waiting"
-	case status == "True" && reason == "Done":
+	case c.Status == metav1.ConditionTrue && c.Reason == "Done":
 		return "done"
-	case status == "True":
+	case c.Status == metav1.ConditionTrue:
 		return "skipped"
 	default:
 		return "failed"
@@ -161,16 +149,15 @@ func state(status, reason, completed string) string {
 }
 
 // took returns the time from the start of a step until its end, or until now.
-func (p *printer) took(started, completed string) string {
-	start, err := time.Parse(time.RFC3339, started)
-	if err != nil {
+func (p *printer) took(c *history.StepCondition) string {
+	if c.StartTime == nil {
 		return ""
 	}
-	end, err := time.Parse(time.RFC3339, completed)
-	if err != nil {
-		end = p.now()
+	end := p.now()
+	if c.CompleteTime != nil {
+		end = c.CompleteTime.Time
 	}
-	return duration(end.Sub(start))
+	return duration(end.Sub(c.StartTime.Time))
 }
 
 func (p *printer) changed(of, now string) bool {

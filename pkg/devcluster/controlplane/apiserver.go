@@ -47,7 +47,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-account-key-file="+c.authority.tokens.keyFile,
 		"--service-account-signing-key-file="+c.authority.tokens.keyFile,
 		"--service-cluster-ip-range="+c.serviceNetwork.String(),
-		"--audit-policy-file="+c.path("audit-policy.yaml"),
+		"--audit-policy-file="+c.Path("audit-policy.yaml"),
 		"--audit-log-path="+c.AuditLog(),
 		"--audit-log-maxsize=4096", // MiB, instead of 100: a reader needs the whole log in one file
 		"--allow-privileged",

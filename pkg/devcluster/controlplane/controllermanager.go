@@ -11,7 +11,7 @@ import (
 )
 
 func (c *ControlPlane) startControllerManager(ctx context.Context) error {
-	kubeconfig := c.path("controller-manager.kubeconfig")
+	kubeconfig := c.Path("controller-manager.kubeconfig")
 	if err := WriteKubeconfig(kubeconfig, c.configFor(c.authority.controllerManager)); err != nil {
 		return err
 	}

@@ -274,17 +274,17 @@ func (c *ControlPlane) prepare() error {
 		return fmt.Errorf("making certificates: %w", err)
 	}
 	c.authority = authority
-	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
+	return os.WriteFile(c.Path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
 }
 
 // clear removes the files of an earlier control plane from the state folder, and nothing else.
 func (c *ControlPlane) clear() error {
 	for _, name := range []string{"etcd", "logs", "pki", "audit.log"} {
-		if err := os.RemoveAll(c.path(name)); err != nil {
+		if err := os.RemoveAll(c.Path(name)); err != nil {
 			return fmt.Errorf("clearing the state folder: %w", err)
 		}
 	}
-	if err := os.Mkdir(c.path("logs"), 0o750); err != nil {
+	if err := os.Mkdir(c.Path("logs"), 0o750); err != nil {
 		return fmt.Errorf("creating the folder of the logs: %w", err)
 	}
 	return nil
@@ -315,7 +315,8 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return c.startControllerManager(ctx)
 }
 
-func (c *ControlPlane) path(elements ...string) string {
+// Path returns the path of a file in the state folder.
+func (c *ControlPlane) Path(elements ...string) string {
 	return filepath.Join(append([]string{c.options.Dir}, elements...)...)
 }
 
@@ -324,7 +325,7 @@ func (c *ControlPlane) run(name string, args ...string) (*childprocess.Process, 
 		Path:   filepath.Join(c.options.BinDir, name),
 		Args:   args,
 		Env:    slices.Concat([]string{"GOGC=400"}, c.options.Env, os.Environ()), // reduces the processor time of a start by a quarter; a GOGC of the environment wins
-		Log:    c.path("logs", name+".log"),
+		Log:    c.Path("logs", name+".log"),
 		OnExit: c.ReportExit,
 	})
 }

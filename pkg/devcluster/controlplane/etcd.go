@@ -17,7 +17,7 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	clientURL, peerURL := "https://"+address(c.etcdPort), "https://"+address(c.peerPort)
 	process, err := c.run("etcd",
 		"--name=devcluster",
-		"--data-dir="+c.path("etcd"),
+		"--data-dir="+c.Path("etcd"),
 		"--listen-client-urls="+clientURL,
 		"--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+peerURL,

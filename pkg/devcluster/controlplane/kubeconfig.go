@@ -48,6 +48,15 @@ func (c *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name
 	return config, nil
 }
 
+// ServiceAccountKubeconfig writes a kubeconfig with the configuration of ServiceAccountConfig.
+func (c *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, path, namespace, name string) error {
+	config, err := c.ServiceAccountConfig(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return WriteKubeconfig(path, config)
+}
+
 // WriteKubeconfig writes a client configuration as a kubeconfig that only the current user can
 // read.
 func WriteKubeconfig(path string, config *rest.Config) error {

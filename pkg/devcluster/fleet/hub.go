@@ -184,11 +184,6 @@ func serveKinds(ctx context.Context, access *rest.Config, options Options) error
 	return nil
 }
 
-// Path returns the path of a file in the state folder.
-func (f *Fleet) Path(elements ...string) string {
-	return filepath.Join(append([]string{f.Dir()}, elements...)...)
-}
-
 // Spec returns the description of the fleet with all defaults.
 func (f *Fleet) Spec() Spec { return f.spec }
 

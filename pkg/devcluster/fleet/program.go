@@ -11,10 +11,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
@@ -33,13 +31,9 @@ func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
 	if err := controlplane.RequireBuilt(f.BinDir(), "make build", "hub"); err != nil {
 		return nil, err
 	}
-	account, err := f.ServiceAccountConfig(ctx, HubNamespace, HubServiceAccount)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the hub: %w", err)
-	}
 	kubeconfig := f.Path("hub.kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
-		return nil, err
+	if err := f.ServiceAccountKubeconfig(ctx, kubeconfig, HubNamespace, HubServiceAccount); err != nil {
+		return nil, fmt.Errorf("preparing the hub: %w", err)
 	}
 	memoryLimit, err := hubMemoryLimit(f.repository)
 	if err != nil {
@@ -87,32 +81,10 @@ func (h *Hub) Start(ctx context.Context) (err error) {
 	if h.process, err = childprocess.Start(h.command); err != nil {
 		return err
 	}
-	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-h.process.Exited():
-			return false, h.process.Err()
-		default:
-			return h.ready(ctx), nil
-		}
-	})
-	if err != nil {
+	if err := controlplane.Await(ctx, h.process, &http.Transport{}, "http://"+h.probes+"/readyz"); err != nil {
 		return fmt.Errorf("waiting until the hub is ready, see %s: %w", h.command.Log, err)
 	}
 	return nil
-}
-
-// ready reports whether the readiness probe succeeds.
-func (h *Hub) ready(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.probes+"/readyz", http.NoBody)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // PID returns the process ID.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/klusterlet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
@@ -139,12 +138,8 @@ func (s *Spoke) startWork(ctx context.Context, interval time.Duration) error {
 
 // startAgent starts an agent with the permissions of its ServiceAccount.
 func (s *Spoke) startAgent(ctx context.Context, program, account string, args ...string) error {
-	access, err := s.ServiceAccountConfig(ctx, klusterlet.Namespace, account)
-	if err != nil {
-		return err
-	}
 	kubeconfig := s.Path(program + ".kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, access); err != nil {
+	if err := s.ServiceAccountKubeconfig(ctx, kubeconfig, klusterlet.Namespace, account); err != nil {
 		return err
 	}
 	args = append([]string{"agent", "--kubeconfig=" + kubeconfig, "--namespace=" + klusterlet.Namespace, "--spoke-cluster-name=" + s.Name}, args...)
