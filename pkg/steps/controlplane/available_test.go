@@ -48,7 +48,7 @@ var availableCases = map[string]testCase{
 	},
 }
 
-func TestOffered(t *testing.T) {
+func TestUpdateAvailable(t *testing.T) {
 	t.Parallel()
 	runCases(t, availableCases, withReader(updateAvailable))
 }
@@ -65,7 +65,7 @@ var channelCases = map[string]testCase{
 	"no channel is requested":                                                      {version: at(channel("stable-4.4")), target: &clusterstate.Target{Version: "4.4.6"}, want: done},
 }
 
-func TestPinned(t *testing.T) {
+func TestSetChannel(t *testing.T) {
 	t.Parallel()
 	cases := maps.Clone(availableCases)
 	maps.Copy(cases, channelCases)
@@ -76,7 +76,7 @@ func TestPinned(t *testing.T) {
 	runCases(t, cases, controlplane.SetChannel)
 }
 
-func TestOfferable(t *testing.T) {
+func TestPreCheckUpdateAvailable(t *testing.T) {
 	t.Parallel()
 	cases := maps.Clone(availableCases)
 	maps.Copy(cases, channelCases)
@@ -106,7 +106,7 @@ var otherUpdateCases = map[string]testCase{
 	"later version installed":              {version: at(installed("4.4.7")), want: stepResult{Outcome: "waiting", Reason: "Downgrade"}},
 }
 
-func TestUndisturbed(t *testing.T) {
+func TestNoOtherUpdate(t *testing.T) {
 	t.Parallel()
 	cases := maps.Clone(otherUpdateCases)
 	cases["whether the cluster is upgradeable is not asked"] = testCase{

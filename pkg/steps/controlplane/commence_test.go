@@ -25,7 +25,7 @@ import (
 
 var pending = stepResult{Outcome: "waiting", Reason: "Requested"}
 
-func TestAccepted(t *testing.T) {
+func TestWaitUntilAccepted(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
 		"not requested":                       {version: at()},
@@ -57,7 +57,7 @@ func desiredImage(image string) change {
 	}
 }
 
-func TestRequest(t *testing.T) {
+func TestRequestUpdate(t *testing.T) {
 	t.Parallel()
 	with := func(patch string) stepResult {
 		requested := pending
@@ -317,7 +317,7 @@ func formerImage(v *configv1.ClusterVersion) {
 	v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.5", Image: "x@sha256:445"}
 }
 
-func TestUpgraded(t *testing.T) {
+func TestWaitUntilUpgraded(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("operator is degraded\n", 10_000)
 	runCases(t, map[string]testCase{
@@ -345,7 +345,7 @@ func TestUpgraded(t *testing.T) {
 	}, withLiveReader(controlplane.WaitUntilUpgraded))
 }
 
-func TestStillOurs(t *testing.T) {
+func TestNotSuperseded(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
 		"it is installed":                                   {version: at(desired("4.4.6"), installed("4.4.6")), want: done},
@@ -372,7 +372,7 @@ func manager(name string, fields ...string) change {
 	}
 }
 
-func TestWithdrawn(t *testing.T) {
+func TestWithdrawRequest(t *testing.T) {
 	t.Parallel()
 	nothing := stepResult{Outcome: "skipped", Reason: "NothingToWithdraw", Patch: `{"metadata":{"annotations":{"upgrade.managed.openshift.io/fence":"1"}}}`}
 	begun := stepResult{Outcome: "skipped", Reason: "Commenced"}
@@ -440,7 +440,7 @@ func outdated(pool string) client.Object {
 	}}}
 }
 
-func TestSettled(t *testing.T) {
+func TestWaitUntilSettled(t *testing.T) {
 	t.Parallel()
 	waiting := stepResult{Outcome: "waiting", Reason: "NotSettled"}
 	runCases(t, map[string]testCase{

@@ -18,7 +18,7 @@ var delayed = notify.ObjectNotification{Subject: subject, Notification: engine.N
 
 var errDown = errors.New("down")
 
-func TestDelayed(t *testing.T) {
+func TestDelayKeepAlive(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -50,7 +50,7 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-func TestDelay_is_recorded(t *testing.T) {
+func TestSendIfDelayed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

@@ -29,7 +29,7 @@ func (r *receiver) Publish(_ context.Context, subject corev1.ObjectReference, n 
 	return r.err
 }
 
-func TestSent(t *testing.T) {
+func TestSend(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the connection was refused")
 	since := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)

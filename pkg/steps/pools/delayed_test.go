@@ -70,7 +70,7 @@ type at struct {
 	do    func(*world)
 }
 
-func TestDelayed(t *testing.T) {
+func TestDelay(t *testing.T) {
 	t.Parallel()
 	const (
 		paused   = "0s operator: night is paused, marked uid/1"
@@ -284,7 +284,7 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-func TestDelayed_while_it_waits(t *testing.T) {
+func TestDelay_while_it_waits(t *testing.T) {
 	t.Parallel()
 	user := func(w *world) {
 		w.addPool("user", "user")
@@ -364,7 +364,7 @@ func TestDelayed_while_it_waits(t *testing.T) {
 }
 
 // While a hook runs, the steps are called when it requests that, rather than every few seconds.
-func TestDelayed_does_not_poll(t *testing.T) {
+func TestDelay_does_not_poll(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	w := newWorld(t, func(w *world) {
@@ -400,7 +400,7 @@ func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 }
 
 // The simulators of the cluster render, drain, and reboot like the real components.
-func TestDelayed_on_a_simulated_cluster(t *testing.T) {
+func TestDelay_on_a_simulated_cluster(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	reboots := map[string]time.Duration{} // first change of each node's configuration

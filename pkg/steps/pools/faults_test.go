@@ -28,7 +28,7 @@ func twoDelays(w *world) {
 
 // Each write of the operator fails once in every way. Each pool is still paused and released
 // exactly once, at its time, and the upgrade completes.
-func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
+func TestDelay_with_a_fault_at_every_write(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"0s operator: early is paused, marked uid/1",
@@ -85,7 +85,7 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 
 // A pool that an entry selects only after the others were paused is paused before the point of no
 // return, unless its release is already due.
-func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
+func TestDelay_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		add, commit time.Duration
@@ -115,7 +115,7 @@ func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
 }
 
 // A user pauses or unpauses a pool between a read and a write of the operator.
-func TestDelayed_with_a_user_in_between(t *testing.T) {
+func TestDelay_with_a_user_in_between(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		write int // the number of the operator's write to the pool, from 1
@@ -174,7 +174,7 @@ func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
 }
 
 // The response to a pause is lost, the cache does not show the pause, and the upgrade is canceled.
-func TestReleased_with_an_old_cache(t *testing.T) {
+func TestRelease_with_an_old_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.Writes = func(r simulation.Request) simulation.Fault {

@@ -126,7 +126,7 @@ func notReady(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: noon}}
 }
 
-func TestUpdated(t *testing.T) {
+func TestWaitUntilUpdated(t *testing.T) {
 	t.Parallel()
 	here := func(objects ...client.Object) []client.Object {
 		return append(objects, version(), operator("4.4.6", "False"))

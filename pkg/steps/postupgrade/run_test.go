@@ -23,7 +23,7 @@ import (
 
 var noon = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func TestDone(t *testing.T) {
+func TestRun(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the connection was refused")
 	reinit := []string{"FileIntegrityReinit"}
