@@ -89,7 +89,7 @@ func (s base) UpgradeCompleteHooksDone() engine.Step {
 	}
 	return engine.Step{
 		Name: stepCompleteHooksDone,
-		Doc:  "Runs the hooks of event UpgradeComplete. While they run, delayed machine config pools are unpaused in their time.",
+		Doc:  "Runs the hooks of event UpgradeComplete. While they run, delayed machine config pools are unpaused as planned.",
 		Do:   do,
 	}
 }
@@ -98,7 +98,7 @@ func (s base) UpgradeCompleteHooksDone() engine.Step {
 func (s base) FailureHooksDone() engine.Step {
 	return engine.Step{
 		Name: stepFailureHooksDone,
-		Doc:  "Runs the hooks of event Failure, or of event Skip if the upgrade was skipped. While they run, delayed machine config pools are unpaused in their time.",
+		Doc:  "Runs the hooks of event Failure, or of event Skip if the upgrade was skipped. While they run, delayed machine config pools are unpaused as planned.",
 		Do: s.keepReleasing(stepFailureHooksDone, func(ctx context.Context, run engine.Run) (engine.Result, error) {
 			switch run.Outcome {
 			case engine.OutcomeCancelled:

@@ -283,7 +283,7 @@ func (s jobSteps) UpgradeCompleted() engine.Step {
 	d := s.delayed(stepUpgradeCompleted)
 	return s.releasing(engine.Step{
 		Name: stepUpgradeCompleted,
-		Doc:  "Waits until the cluster is available at the version, and until all machine config pools that are not delayed are updated. During the wait, delayed pools are unpaused in their time.",
+		Doc:  "Waits until the cluster is available at the version, and until all machine config pools that are not delayed are updated. During the wait, delayed pools are unpaused as planned.",
 		Do: inOrder(
 			controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target),
 			controlplane.WaitUntilAvailable(s.Client),
@@ -383,7 +383,7 @@ func (s jobSteps) FailureNotificationSent() engine.Step {
 func (s jobSteps) ClusterSettled() engine.Step {
 	return engine.Step{
 		Name:      stepClusterSettled,
-		Doc:       "Waits until no installation is in progress, if the upgrade had commenced. During the wait, delayed machine config pools are unpaused in their time.",
+		Doc:       "Waits until no installation is in progress, if the upgrade had commenced. During the wait, delayed machine config pools are unpaused as planned.",
 		Do:        s.keepReleasing(stepClusterSettled, s.ifCommenced(controlplane.WaitUntilSettled(s.Client, s.target))),
 		FailAfter: s.Config.Cleanup.SettleTimeout.Duration,
 	}

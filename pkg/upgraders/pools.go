@@ -78,7 +78,7 @@ func (s base) DelayedPoolsUpdated() engine.Step {
 	d := s.delayed(stepDelayedPoolsUpdate)
 	return engine.Step{
 		Name:       stepDelayedPoolsUpdate,
-		Doc:        "Unpauses each delayed machine config pool in its time, after its hooks, and waits until all pools are updated.",
+		Doc:        "Unpauses each delayed machine config pool as planned, after its hooks, and waits until all pools are updated.",
 		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		Do:         d.Updated(),
 		Repeatable: true,
@@ -134,7 +134,7 @@ func (s base) keepReleasing(step string, do engine.UpgradeStep) engine.UpgradeSt
 func (s base) PoolsReleased() engine.Step {
 	return engine.Step{
 		Name: stepPoolsReleased,
-		Doc:  "Unpauses the delayed machine config pools: at once if the upgrade had not commenced (tried for 15m), otherwise in their time.",
+		Doc:  "Unpauses the delayed machine config pools: immediately if the upgrade had not commenced (tried for 15m), otherwise as planned.",
 		Do:   s.unlessNoUpdate(s.delayed(stepPoolsReleased).Released()),
 	}
 }
