@@ -30,6 +30,8 @@ for resource in \
   cat "${found[0]}" >"$target/$name.yaml" # files of the module cache are read-only; these are not
 done
 
+cat "$module/route/v1/zz_generated.crd-manifests/routes.crd.yaml" >"$target/routes.yaml" # its name has no prefix
+
 # folder MODULE@VERSION prints the folder of a module that is not in go.mod.
 folder() {
   go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'

@@ -6,14 +6,17 @@ package cvo
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
@@ -24,7 +27,14 @@ const (
 	MachineConfigNamespace = "openshift-machine-config-operator"
 	MachineConfigImages    = "machine-config-operator-images"
 	ReleaseVersionKey      = "releaseVersion"
+
+	machineConfigOperator = "machine-config-operator" // the Deployment and its container
 )
+
+// machineConfigImage returns the image of the machine config operator in a release.
+func machineConfigImage(version string) string {
+	return fmt.Sprintf("quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:%x", sha256.Sum256([]byte(machineConfigOperator+version)))
+}
 
 // syncWork is an update in progress.
 type syncWork struct {
@@ -133,7 +143,7 @@ func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.Cl
 	return waits
 }
 
-// PublishImages publishes a release for the machine config operator.
+// PublishImages publishes a release for the machine config operator, and deploys its image.
 func PublishImages(ctx context.Context, c client.Client, release updategraph.Release) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
@@ -141,6 +151,11 @@ func PublishImages(ctx context.Context, c client.Client, release updategraph.Rel
 	patch := fmt.Sprintf(`{"data":{%q:%q}}`, ReleaseVersionKey, release.Version)
 	if err := c.Patch(ctx, images, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		return fmt.Errorf("publishing %s to the machine config operator: %w", release.Version, err)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: machineConfigOperator}}
+	patch = fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, machineConfigOperator, machineConfigImage(release.Version))
+	if err := c.Patch(ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("deploying the machine config operator of %s: %w", release.Version, err)
 	}
 	return nil
 }
@@ -155,15 +170,22 @@ func VersionOf(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// SetVersion sets the version reported by an operator.
+// SetVersion sets the version reported by an operator. The machine config operator reports its image, too.
 func SetVersion(operator *configv1.ClusterOperator, version string) {
+	setOperand(operator, "operator", version)
+	if operator.Name == MachineConfig {
+		setOperand(operator, "operator-image", machineConfigImage(version))
+	}
+}
+
+func setOperand(operator *configv1.ClusterOperator, name, version string) {
 	for i := range operator.Status.Versions {
-		if operator.Status.Versions[i].Name == "operator" {
+		if operator.Status.Versions[i].Name == name {
 			operator.Status.Versions[i].Version = version
 			return
 		}
 	}
-	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
+	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: name, Version: version})
 }
 
 // blockingReason returns the reason why an operator blocks an update, or an empty string.
