@@ -142,7 +142,6 @@ func (jobKind) GroupVersionKind() schema.GroupVersionKind {
 func (jobKind) Finalizer() string                   { return "example.com/job" }
 func (jobKind) New() *maintenancev1beta1.UpgradeJob { return &maintenancev1beta1.UpgradeJob{} }
 func (jobKind) HistoryKey() lifecycle.HistoryKey    { return lifecycle.ByAttempt }
-func (jobKind) MaxHistory() int                     { return 5 }
 func (jobKind) LockKey(*maintenancev1beta1.UpgradeJob) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: lock.Name}
 }
@@ -205,7 +204,6 @@ func (rivalKind) GroupVersionKind() schema.GroupVersionKind {
 func (rivalKind) Finalizer() string                   { return "example.com/config" }
 func (rivalKind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.UpgradeConfig{} }
 func (rivalKind) HistoryKey() lifecycle.HistoryKey    { return lifecycle.ByVersion }
-func (rivalKind) MaxHistory() int                     { return 5 }
 func (rivalKind) LockKey(*upgradev1alpha1.UpgradeConfig) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: lock.Name}
 }
@@ -295,9 +293,9 @@ func job(name string) *maintenancev1beta1.UpgradeJob {
 	}
 }
 
-func rivalConfig(name string) *upgradev1alpha1.UpgradeConfig {
+func rivalConfig() *upgradev1alpha1.UpgradeConfig {
 	return &upgradev1alpha1.UpgradeConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
 		Spec: upgradev1alpha1.UpgradeConfigSpec{
 			Type: "OSD", UpgradeAt: startAfter.Format(time.RFC3339), PDBForceDrainTimeout: new(int32(120)),
 			Desired: upgradev1alpha1.Update{Version: version, Channel: "fast-4.4"},
@@ -314,9 +312,9 @@ func (w *jobWorld) job(name string) *maintenancev1beta1.UpgradeJob {
 	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &maintenancev1beta1.UpgradeJob{})
 }
 
-func (w *jobWorld) rival(name string) *upgradev1alpha1.UpgradeConfig {
+func (w *jobWorld) rival() *upgradev1alpha1.UpgradeConfig {
 	w.TB.Helper()
-	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: name}, &upgradev1alpha1.UpgradeConfig{})
+	return simulation.Get(w.Harness, client.ObjectKey{Namespace: namespace, Name: "c"}, &upgradev1alpha1.UpgradeConfig{})
 }
 
 // record returns the first element of the history of a job.

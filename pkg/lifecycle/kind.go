@@ -31,8 +31,6 @@ type UpgradeKind[T client.Object] interface {
 	Status(obj T) Status
 	// HistoryKey returns how the history identifies a record.
 	HistoryKey() HistoryKey
-	// MaxHistory returns the number of records that an object keeps.
-	MaxHistory() int
 	// LockKey names the Lease that serves as the lock of the cluster.
 	LockKey(obj T) client.ObjectKey
 

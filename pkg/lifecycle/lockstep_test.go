@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -24,14 +25,14 @@ import (
 func TestAttemptsThatStartAtOnceRunOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	w.Create(job("a"), job("b"), rivalConfig("c"))
+	w.Create(job("a"), job("b"), rivalConfig())
 	w.RunTo(startAfter.Add(3 * time.Hour))
 	for _, name := range []string{"a", "b"} {
 		if r := w.record(name); r.Phase != history.PhaseUpgraded || !w.isReleased(name) {
 			t.Errorf("job %s: phase %s, %s", name, r.Phase, r.Message)
 		}
 	}
-	if got := w.rival("c").Status.History[0].Phase; got != history.PhaseUpgraded {
+	if got := w.rival().Status.History[0].Phase; got != history.PhaseUpgraded {
 		t.Errorf("the rival: phase %s", got)
 	}
 	if len(w.cluster.upgrades) != 3 {
@@ -43,7 +44,7 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	w.cluster.duration = 4 * time.Hour
-	w.Create(rivalConfig("c"))
+	w.Create(rivalConfig())
 	w.RunTo(startAfter.Add(time.Minute))
 	w.Create(job("a"))
 	w.RunFor(time.Minute)
@@ -104,7 +105,7 @@ func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
 		return simulation.Fault{}
 	}
 	w.Restart()
-	rival := rivalConfig("c")
+	rival := rivalConfig()
 	rival.Spec.UpgradeAt = startAfter.Add(time.Second).Format(time.RFC3339)
 	w.Create(job("a"), rival)
 	w.RunTo(startAfter.Add(30 * time.Second))
@@ -117,11 +118,29 @@ func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
 	}
 }
 
+// No event follows the last write of a pass, and a new list may show it alone: the end of an attempt asks for the pass that
+// serves the next request.
+func TestEndAsksForAnotherPass(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.Create(job("a"))
+	var after []time.Duration
+	w.Program.Reconciled = func(r reconcile.Request, result reconcile.Result, _ error) {
+		if r.Name == "a" && w.record("a").Finished() {
+			after = append(after, result.RequeueAfter)
+		}
+	}
+	w.RunTo(startAfter.Add(3 * time.Hour))
+	if len(after) == 0 || after[0] != time.Second || after[len(after)-1] != 0 {
+		t.Errorf("the next pass is requested in %s", after)
+	}
+}
+
 func TestDeletionWhileWaitingForTheLock(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
 	w.cluster.duration = 4 * time.Hour
-	w.Create(rivalConfig("c"))
+	w.Create(rivalConfig())
 	w.RunTo(startAfter.Add(time.Minute))
 	w.Create(job("a"))
 	w.RunFor(time.Minute)
@@ -151,7 +170,7 @@ func TestRecordThatIsLostBehindTheLock(t *testing.T) {
 			w.Await(24*time.Hour, func() bool { return step(w.record("a"), at) != nil })
 			hooks := w.cluster.hooks["a"]
 			w.edit("a", func(j *maintenancev1beta1.UpgradeJob) { j.Status = maintenancev1beta1.UpgradeJobStatus{} })
-			w.Create(rivalConfig("c"))
+			w.Create(rivalConfig())
 			w.RunFor(time.Second)
 			if r := w.record("a"); step(r, "LockAcquired") == nil || w.holder().Name != "a" {
 				t.Errorf("the record is %+v; the lock is that of %s", r, w.holder())
@@ -174,7 +193,7 @@ func TestLeaseThatAnotherClientDeletes(t *testing.T) {
 	w.Await(24*time.Hour, func() bool { return step(w.record("a"), "Upgraded") != nil })
 	w.Process.Kill() // or it would acquire the lock again at once
 	w.Delete(w.lease())
-	rival := rivalConfig("c")
+	rival := rivalConfig()
 	w.Create(rival)
 	w.Restart()
 	w.Process.Enqueue(requestFor("c"))
@@ -344,11 +363,11 @@ func (w *jobWorld) holder() lock.Holder { return lock.HolderOf(w.lease()) }
 func TestPublishersForgetObjectsThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)
-	c := rivalConfig("c")
+	c := rivalConfig()
 	w.Create(c)
 	w.RunFor(time.Minute)
 	w.Delete(c.DeepCopy())
-	again := rivalConfig("c")
+	again := rivalConfig()
 	w.Create(again) // before the deletion is seen
 	w.RunFor(time.Minute)
 	if !w.forgot[string(c.UID)] || w.forgot[string(again.UID)] {

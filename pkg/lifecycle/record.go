@@ -25,6 +25,14 @@ const (
 	ByAttempt
 )
 
+// Limit returns how many records an object keeps.
+func (k HistoryKey) Limit() int {
+	if k == ByAttempt {
+		return 5
+	}
+	return 16
+}
+
 // same reports whether two records are the same element of the history.
 func (k HistoryKey) same(a, b history.Record) bool {
 	if k == ByAttempt {

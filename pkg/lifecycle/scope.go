@@ -41,7 +41,7 @@ type scope[T client.Object] struct {
 	claimed     bool      // whether only the Lease proves that the attempt started
 	hold        string    // why no attempt may commence on the cluster, or empty
 	ended       bool      // whether the API server has rejected the status, so nothing more may be done
-	maxRecords  int       // how many records fit into the status, or zero for the limit of the kind
+	maxRecords  int       // how many records fit into the status, or zero for the limit of the history
 	holdErr     error     // error from reading the hold
 	prechecked  condition // what would block an attempt without the lock, or zero if unknown
 	recheckAt   time.Time // when the next pre-check is due

@@ -462,7 +462,7 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 	}
 	s.completeRecord(&record, sum, now)
 	former := status.records()
-	*status.History = sanitizeHistory(upsertRecord(*status.History, former, record, s.Kind.HistoryKey(), cmp.Or(s.maxRecords, s.Kind.MaxHistory())))
+	*status.History = sanitizeHistory(upsertRecord(*status.History, former, record, s.Kind.HistoryKey(), cmp.Or(s.maxRecords, s.Kind.HistoryKey().Limit())))
 	if status.Replaced != nil {
 		*status.Replaced = nil
 		if s.maxRecords == 0 {

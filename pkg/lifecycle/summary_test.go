@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -35,7 +36,6 @@ func (stubKind) GroupVersionKind() schema.GroupVersionKind {
 func (stubKind) Finalizer() string                   { return "example.com/finalizer" }
 func (stubKind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.UpgradeConfig{} }
 func (stubKind) HistoryKey() HistoryKey              { return ByVersion }
-func (stubKind) MaxHistory() int                     { return 5 }
 func (stubKind) LockKey(*upgradev1alpha1.UpgradeConfig) client.ObjectKey {
 	return client.ObjectKey{Namespace: "locks", Name: lock.Name}
 }
@@ -74,6 +74,18 @@ func stubScope(kind stubKind, request AttemptRequest) *scope[*upgradev1alpha1.Up
 	r := &Reconciler[*upgradev1alpha1.UpgradeConfig]{Kind: kind, Clock: clocktesting.NewFakePassiveClock(noon.Add(2 * time.Hour))}
 	return &scope[*upgradev1alpha1.UpgradeConfig]{
 		Reconciler: r, obj: kind.New(), request: request, upgradeAt: tenPast, plan: kind.Plan(nil, history.Record{}, "", nil), now: r.Clock.Now(),
+	}
+}
+
+// Two processes whose clocks differ would otherwise write it in turn once the window is over for one of them.
+func TestStatusOfAnAttemptThatWaitsForTheLockDoesNotDependOnTheClock(t *testing.T) {
+	t.Parallel()
+	s := stubScope(stubKind{}, AttemptRequest{Version: desired, At: tenPast})
+	s.now = s.windowEnd().Add(-time.Second)
+	before := s.lockedStatus("another upgrade")
+	s.now = s.windowEnd()
+	if after := s.lockedStatus("another upgrade"); !reflect.DeepEqual(before, after) {
+		t.Errorf("in the window %+v, after it %+v", before, after)
 	}
 }
 

@@ -215,7 +215,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 const (
-	maxHistory    = 5                   // the number of attempts in the history
 	runbookType   = "ClusterUpgradeRun" // names the only runbook
 	cancelTimeout = 10 * time.Minute    // how long a deletion waits until a request is withdrawn
 	// never is how often a step is written that waits for the same reason: there are thousands of runs.
@@ -237,8 +236,6 @@ func (kind) Finalizer() string { return fleetv1alpha1.Finalizer }
 func (kind) New() *fleetv1alpha1.ClusterUpgradeRun { return &fleetv1alpha1.ClusterUpgradeRun{} }
 
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
-
-func (kind) MaxHistory() int { return maxHistory }
 
 const lockLabel = "upgrade.managed.openshift.io/cluster-upgrade" // marks the locks of clusters
 

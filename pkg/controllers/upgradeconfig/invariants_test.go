@@ -17,6 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
@@ -59,7 +60,7 @@ func (i *invariants) observeVersion(old, updated *configv1.Update) {
 
 // observeHistory checks that the history is bounded and that nothing finished is written again.
 func (i *invariants) observeHistory(namespace string, old, updated []history.Record) {
-	if len(updated) > maxHistory {
+	if len(updated) > lifecycle.ByVersion.Limit() {
 		i.t.Errorf("the history has %d elements", len(updated))
 	}
 	for _, record := range updated {

@@ -24,9 +24,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// maxHistory is the number of versions in the history.
-const maxHistory = 16
-
 // kind describes UpgradeConfigs to the lifecycle.
 type kind struct{ *Reconciler }
 
@@ -43,9 +40,6 @@ func (kind) New() *upgradev1alpha1.UpgradeConfig { return &upgradev1alpha1.Upgra
 
 // HistoryKey returns ByVersion: the history has a record per version.
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByVersion }
-
-// MaxHistory returns the number of versions in the history.
-func (kind) MaxHistory() int { return maxHistory }
 
 // LockKey names the cluster's lock.
 func (k kind) LockKey(*upgradev1alpha1.UpgradeConfig) client.ObjectKey {

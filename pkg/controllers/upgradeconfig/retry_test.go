@@ -87,7 +87,7 @@ func TestHistoryLimit(t *testing.T) {
 		w.RunFor(time.Minute)
 	}
 	all := w.get(upgrade).Status.History
-	if len(all) != maxHistory || all[0].Version != "4.5.19" || all[maxHistory-1].Version != "4.5.4" {
+	if len(all) != 16 || all[0].Version != "4.5.19" || all[15].Version != "4.5.4" {
 		t.Errorf("%d elements, from %s to %s", len(all), all[0].Version, all[len(all)-1].Version)
 	}
 }

@@ -22,9 +22,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/upgraders"
 )
 
-// maxHistory is the number of attempts in the history.
-const maxHistory = 5
-
 // A message alone is saved at most this often, because a maintenance takes hours.
 const (
 	minSaveInterval = 5 * time.Minute
@@ -64,9 +61,6 @@ func (kind) New() *maintenancev1beta1.UpgradeJob { return &maintenancev1beta1.Up
 
 // HistoryKey returns ByAttempt, because an UpgradeJob that only runs hooks has no version.
 func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
-
-// MaxHistory returns the number of attempts in the history.
-func (kind) MaxHistory() int { return maxHistory }
 
 // LockKey names the cluster's lock.
 func (k kind) LockKey(*maintenancev1beta1.UpgradeJob) client.ObjectKey {

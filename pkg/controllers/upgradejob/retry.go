@@ -15,6 +15,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
@@ -38,7 +39,7 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *maintenancev1beta1.Up
 	records = append([]history.Record{record}, records...)
 	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
 	var err error
-	for keep := maxHistory; keep > 0; keep /= 2 { // drops earlier attempts that the API server does not accept
+	for keep := lifecycle.ByAttempt.Limit(); keep > 0; keep /= 2 { // drops earlier attempts that the API server does not accept
 		after.Status.History = records[:min(len(records), keep)]
 		if err = r.Client.Status().Patch(ctx, after, patch); !manager.IsTooLarge(err) && !apierrors.IsInvalid(err) {
 			break
