@@ -83,6 +83,8 @@ type checker struct {
 
 	restored bool // etcd was restored, and later writes are lost
 	noteLost bool // another client has written the Lease, or a deletion was abandoned
+	// noteDeletedAt is when another client last deleted the Lease.
+	noteDeletedAt time.Time
 }
 
 // requester is who requested the update. A restore of etcd brings it back with the request.
@@ -139,7 +141,12 @@ func (c *checker) observe(change simulation.Change) {
 			if change.New == nil {
 				c.lease = nil
 			}
-			c.noteLost = c.noteLost || change.Actor != operatorActor
+			if change.Actor != operatorActor {
+				c.noteLost = true
+				if change.New == nil {
+					c.noteDeletedAt = change.Time
+				}
+			}
 		}
 	case *corev1.Event:
 		c.event(change, object)

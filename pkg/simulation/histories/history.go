@@ -90,7 +90,7 @@ type hooks struct {
 func (h *runner) soonAfter(hook *func()) {
 	if do := *hook; do != nil && !h.calm {
 		*hook = nil
-		h.world.After(h.upTo(20*time.Second), func() {
+		h.afterUnlessCalm(h.upTo(20*time.Second), func() {
 			h.world.Logf("action: the one that has waited")
 			do()
 		})

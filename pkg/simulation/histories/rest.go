@@ -53,7 +53,9 @@ func (c *checker) unrest() string {
 	if c.lease != nil && c.lease.Spec.HolderIdentity != nil && *c.lease.Spec.HolderIdentity != "" {
 		return fmt.Sprintf("the lock is held by %s", *c.lease.Spec.HolderIdentity)
 	}
-	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && !c.hasBegun(d.Version) {
+	// If another client has replaced the record and deleted the Lease, nothing names the request.
+	unnamed := c.noteDeletedAt.After(c.requestedAt) && len(c.tampered) > 0
+	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && !c.hasBegun(d.Version) && !unnamed {
 		return fmt.Sprintf("%s was requested by the operator, has not commenced, and is not withdrawn", d.Version)
 	}
 	if before := c.channelBefore; before != nil && c.commencedAt.Before(c.channelSetAt) && !c.upgradedSince(c.channelSetAt) && !c.restored && !c.everTampered() {
