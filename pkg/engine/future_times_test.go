@@ -65,3 +65,29 @@ func TestTimesInTheFutureAreReplacedOnce(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// Another process whose clock is ahead restores such a time. The two would replace it in turn without a pause.
+func TestTimesInTheFutureAreReplacedAtMostOnceAMinute(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	recent, tomorrow := metav1.NewTime(now), metav1.NewTime(now.Add(24*time.Hour))
+	waiting := func(context.Context, engine.Run) (engine.Result, error) { return engine.Wait("Busy", "busy"), nil }
+	book := engine.Runbook{Steps: []engine.Step{{Name: "Commit", Doc: "Commits.", Do: waiting, Commit: committing(always(false))}}}
+	for age, want := range map[time.Duration]int{0: 0, time.Minute - time.Second: 0, time.Minute: 1, -time.Second: 1} {
+		record := history.Record{StartTime: &recent, Conditions: []history.StepCondition{{
+			Type: "Commit", Status: metav1.ConditionFalse, Reason: "Busy", Message: "busy", StartTime: &recent, LastProbeTime: &recent,
+			LastTransitionTime: &recent, ReasonTime: &recent, ProgressTime: &tomorrow,
+		}}}
+		saves := 0
+		e := &engine.Engine{Clock: clocktesting.NewFakePassiveClock(now), SavedAt: now.Add(-age), Save: func(context.Context, history.Record) error {
+			saves++
+			return nil
+		}}
+		if _, _, err := e.Pass(t.Context(), book, record, engine.Constraints{}); err != nil {
+			t.Fatal(err)
+		}
+		if saves != want {
+			t.Errorf("%d saves %s after the last one, want %d", saves, age, want)
+		}
+	}
+}

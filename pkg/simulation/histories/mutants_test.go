@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,35 +29,51 @@ var mutate = flag.Bool("mutants", false, "build the mutants of all kept seeds, a
 type mutant []struct{ file, old, changed string }
 
 // TestKeptSeedsFindTheirMutants checks that each mutant applies to the current sources and, with -mutants, that the kept
-// seed fails with it.
+// seed, or the test in its place, fails with it.
 func TestKeptSeedsFindTheirMutants(t *testing.T) {
 	t.Parallel()
 	sources := applyMutants(t)
 	if !*mutate {
 		return
 	}
-	binary := buildMutants(t, sources)
+	overlay, binary := buildMutants(t, sources)
+	for _, kept := range keptTests {
+		t.Run(kept.defect, func(t *testing.T) {
+			t.Parallel()
+			run := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", overlay, "-run", "^"+kept.test+"$", "./"+kept.pkg)
+			run.Dir, run.Env = "../../..", append(os.Environ(), "MUTANT="+kept.defect)
+			if out, err := run.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("--- FAIL: "+kept.test+" ")) {
+				t.Errorf("%s of %s does not find it: %v\n%s", kept.test, kept.pkg, err, out)
+			}
+		})
+	}
 	for of, seeds := range keptSeeds {
 		for _, kept := range seeds {
 			t.Run(kept.defect, func(t *testing.T) {
 				t.Parallel()
-				if kept.seed != 0 {
-					found, out := finds(t, binary, kept.defect, "-kind="+string(of), "-seed="+strconv.FormatUint(kept.seed, 10), "-actions="+strconv.Itoa(kept.actions))
-					if found {
-						t.Log(violations(out))
-						return
-					}
-					t.Errorf("seed %d no longer finds it", kept.seed)
+				found, out := finds(t, binary, kept.defect, "-kind="+string(of), "-seed="+strconv.FormatUint(kept.seed, 10), "-actions="+strconv.Itoa(kept.actions))
+				if found {
+					t.Log(violations(out))
+					return
 				}
+				t.Errorf("seed %d no longer finds it", kept.seed)
 				if *count == 0 {
-					t.Skip("no kept seed finds it; -histories searches for one")
+					return
 				}
-				_, out := finds(t, binary, kept.defect, "-kind="+string(of), "-histories="+strconv.FormatUint(*count, 10), "-from="+strconv.FormatUint(*from, 10), "-first")
+				_, out = finds(t, binary, kept.defect, "-kind="+string(of), "-histories="+strconv.FormatUint(*count, 10), "-from="+strconv.FormatUint(*from, 10), "-first")
 				t.Logf("of %d others:\n%s", *count, violations(out))
+				if other := replayed.FindSubmatch(out); other != nil {
+					if broken, _ := finds(t, binary, "", "-kind="+string(of), "-seed="+string(other[1])); broken {
+						t.Errorf("seed %s fails without the mutant, too", other[1])
+					}
+				}
 			})
 		}
 	}
 }
+
+// replayed finds the seed of a history that has failed.
+var replayed = regexp.MustCompile(`replay: .* -seed=(\d+)`)
 
 // finds runs histories with a mutant, and reports whether one of them fails.
 func finds(t *testing.T, binary, defect string, args ...string) (bool, []byte) {
@@ -87,29 +106,37 @@ func applyMutants(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := map[string][]byte{}
+	mutants := map[string]mutant{}
 	for _, seeds := range keptSeeds {
 		for _, kept := range seeds {
-			on := fmt.Sprintf("(mutantOn == %q)", kept.defect)
-			for _, m := range kept.mutant {
-				file := filepath.Join(root, m.file)
-				if sources[file] == nil {
-					if sources[file], err = os.ReadFile(file); err != nil {
-						t.Fatal(err)
-					}
+			mutants[kept.defect] = kept.mutant
+		}
+	}
+	for _, kept := range keptTests {
+		mutants[kept.defect] = kept.mutant
+	}
+	sources := map[string][]byte{}
+	for _, defect := range slices.Sorted(maps.Keys(mutants)) {
+		on := fmt.Sprintf("(mutantOn == %q)", defect)
+		for _, m := range mutants[defect] {
+			file := filepath.Join(root, m.file)
+			if sources[file] == nil {
+				if sources[file], err = os.ReadFile(file); err != nil {
+					t.Fatal(err)
 				}
-				if n := bytes.Count(sources[file], []byte(m.old)); n != 1 {
-					t.Errorf("%s: %s has %q %d times", kept.defect, m.file, m.old, n)
-				}
-				sources[file] = bytes.Replace(sources[file], []byte(m.old), []byte(strings.ReplaceAll(m.changed, "MUTANT", on)), 1)
 			}
+			if n := bytes.Count(sources[file], []byte(m.old)); n != 1 {
+				t.Errorf("%s: %s has %q %d times", defect, m.file, m.old, n)
+			}
+			sources[file] = bytes.Replace(sources[file], []byte(m.old), []byte(strings.ReplaceAll(m.changed, "MUTANT", on)), 1)
 		}
 	}
 	return sources
 }
 
-// buildMutants builds the tests of this package with other contents of source files, and returns the binary.
-func buildMutants(t *testing.T, sources map[string][]byte) string {
+// buildMutants builds the tests of this package with other contents of source files. It returns the overlay with those and
+// the binary.
+func buildMutants(t *testing.T, sources map[string][]byte) (overlay, binary string) {
 	t.Helper()
 	dir := t.TempDir()
 	replace := map[string]string{}
@@ -129,7 +156,7 @@ func buildMutants(t *testing.T, sources map[string][]byte) string {
 			write(on, fmt.Appendf(nil, "package %s\n\nimport \"os\"\n\nvar mutantOn = os.Getenv(\"MUTANT\")\n", parsed.Name.Name))
 		}
 	}
-	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutants.test")
+	overlay, binary = filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutants.test")
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
@@ -140,5 +167,5 @@ func buildMutants(t *testing.T, sources map[string][]byte) string {
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building the mutants: %v\n%s", err, out)
 	}
-	return binary
+	return overlay, binary
 }

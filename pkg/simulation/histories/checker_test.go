@@ -1,0 +1,82 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+func newTestDriver() *driver {
+	d := newDriver(1, &Report{})
+	d.world = simulation.New(simulation.WorldOptions{})
+	d.leaders = []*simulation.Process{{}}
+	return d
+}
+
+// A fleet is not at rest while a cluster that has come back is about to be selected again.
+func TestFleetIsNotAtRestBeforeItsPlacementIsDecided(t *testing.T) {
+	t.Parallel()
+	f := &fleet{driver: newTestDriver(), placements: &placements{pending: true}}
+	if newFleetChecker(f).unrest() == "" {
+		t.Error("it is at rest")
+	}
+}
+
+// The status does not show at once that a canary was refused. Its failure may be forgotten before that.
+func TestFailureOfARefusedCanaryMayBeForgotten(t *testing.T) {
+	t.Parallel()
+	f := &fleet{driver: newTestDriver()}
+	c := newFleetChecker(f)
+	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{fleetv1beta1.ForgetFailureAnnotation: "canary=repaired"}}}
+	u.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{}
+	canary, other := &fleetv1alpha1.ClusterUpgradeRun{}, &fleetv1alpha1.ClusterUpgradeRun{}
+	for name, run := range map[string]*fleetv1alpha1.ClusterUpgradeRun{"canary": canary, "other": other} {
+		run.Namespace, run.Spec.Attempt, run.Spec.AdmissionTime = name, 1, metav1.NewTime(f.world.Now())
+		run.Spec.ManagedClustersUpgrade.UID = string(u.UID)
+	}
+	canary.Spec.Canary, canary.Spec.Outcome = true, &fleetv1alpha1.Outcome{State: fleetv1alpha1.StateFailed}
+	c.runs[client.ObjectKeyFromObject(canary)] = canary
+	c.canariesFirst(f.world.Now().Add(time.Hour), u, other)
+	if len(f.report.Violations) > 0 {
+		t.Errorf("%q", f.report.Violations)
+	}
+}
+
+// An upgrade that goes on may be deleted before its record replaces the one before.
+func TestUpgradeThatContinuesMayHaveNoRecord(t *testing.T) {
+	t.Parallel()
+	h := &runner{driver: newTestDriver()}
+	key := client.ObjectKey{Namespace: "a", Name: "upgrade"}
+	cfg := &upgradev1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "u"}}
+	cfg.Status.History = []record.Record{{Version: "4.20.6", Phase: record.PhaseUpgraded}}
+	c := &checker{
+		h: h, configs: map[client.ObjectKey]*upgradev1alpha1.UpgradeConfig{key: cfg}, events: map[string]bool{},
+		version: &configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.20.7"}}}},
+	}
+	for message, want := range map[string]int{
+		"the upgrade to 4.20.7 had commenced; it continues without this UpgradeConfig": 0,
+		"the upgrade to 4.20.6 had commenced; it continues without this UpgradeConfig": 1,
+	} {
+		h.report.Violations = nil
+		c.event(simulation.Change{Actor: operatorActor, Time: h.world.Now()}, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: message}, Reason: "UpgradeContinues", Message: message,
+			InvolvedObject: corev1.ObjectReference{Kind: "UpgradeConfig", Namespace: key.Namespace, Name: key.Name, UID: cfg.UID},
+		})
+		if len(h.report.Violations) != want {
+			t.Errorf("%s: %q", message, h.report.Violations)
+		}
+	}
+}
