@@ -101,7 +101,7 @@ e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/clu
 
 .PHONY: e2e-fleet
 e2e-fleet: $(CONTROL_PLANE) $(OCM) build ## Run the tests of fleets: the hub, a real Placement controller, and simulated clusters.
-	go test -tags fleet -count 1 -p 1 -timeout 25m $(TEST_FLAGS) ./pkg/devcluster/fleet
+	go test -tags fleet -count 1 -p 1 -timeout 25m $(TEST_FLAGS) ./pkg/devcluster/ocm
 
 .PHONY: e2e-olm
 e2e-olm: $(CONTROL_PLANE) $(OLM) bin/operator-sdk build ## Install, upgrade, and uninstall the bundle by the real Operator Lifecycle Manager.
@@ -130,4 +130,4 @@ CLUSTERS ?= 3500
 
 .PHONY: bench-fleet
 bench-fleet: $(CONTROL_PLANE) bin/placement build ## Measure the rollout of a fleet, which takes twenty minutes on an idle machine. CLUSTERS=300 takes fewer clusters.
-	go test -tags e2e,fleet -run '^$$' -bench Rollout -count 1 -timeout 90m $(TEST_FLAGS) ./pkg/devcluster/fleet -clusters $(CLUSTERS)
+	go test -tags e2e,fleet -run '^$$' -bench Rollout -count 1 -timeout 90m $(TEST_FLAGS) ./pkg/devcluster/ocm -clusters $(CLUSTERS)

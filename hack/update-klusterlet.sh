@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-target=$PWD/pkg/devcluster/fleet/klusterlet
+target=$PWD/pkg/devcluster/ocm/klusterlet
 cd hack/tools/ocm
 go mod download open-cluster-management.io/ocm
 module=$(go list -m -f '{{.Dir}}' open-cluster-management.io/ocm)

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go mod download open-cluster-management.io/api
 module=$(go list -m -f '{{.Dir}}' open-cluster-management.io/api)
-target=pkg/devcluster/fleet/crds
+target=pkg/devcluster/ocm/crds
 
 # copy FOLDER RESOURCE... copies the CRDs of resources, given as API/NAME.
 copy() {

@@ -5,4 +5,4 @@
 # Fails if the output of hack/update-klusterlet.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" klusterlet pkg/devcluster/fleet/klusterlet/managed pkg/devcluster/fleet/klusterlet/management
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" klusterlet pkg/devcluster/ocm/klusterlet/managed pkg/devcluster/ocm/klusterlet/management

@@ -5,4 +5,4 @@
 # Fails if the output of hack/update-ocm-crds.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" ocm-crds pkg/devcluster/fleet/crds
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" ocm-crds pkg/devcluster/ocm/crds

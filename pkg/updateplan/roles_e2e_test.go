@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
-	fleet "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	ocmcrds "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
@@ -198,7 +198,7 @@ func installRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hub, err := fs.Sub(fleet.Files, "hub")
+	hub, err := fs.Sub(ocmcrds.Files, "hub")
 	if err != nil {
 		t.Fatal(err)
 	}

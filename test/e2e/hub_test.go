@@ -27,7 +27,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/hub"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	fleet "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	ocmcrds "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/crds"
 	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 )
 
@@ -30,7 +30,7 @@ func install(ctx context.Context) error {
 	if err := server.Install(ctx, openshift.Files); err != nil { // a ServiceMonitor is among the manifests
 		return err
 	}
-	ocm, err := fs.Sub(fleet.Files, "hub")
+	ocm, err := fs.Sub(ocmcrds.Files, "hub")
 	if err != nil {
 		return err
 	}

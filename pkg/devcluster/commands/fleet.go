@@ -15,16 +15,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
 )
 
 // fleetFlags are the flags that describe a fleet.
-type fleetFlags struct{ spec fleet.Spec }
+type fleetFlags struct{ spec ocm.Spec }
 
 func (f *fleetFlags) bind(flags *pflag.FlagSet) {
-	f.spec = fleet.Spec{}.WithDefaults()
+	f.spec = ocm.Spec{}.WithDefaults()
 	flags.BoolVar(&f.spec.Real, "real", false, "run dev clusters with the agents of Open Cluster Management, two by default, at most four")
 	flags.IntVar(&f.spec.Clusters, "clusters", f.spec.Clusters, "number of clusters")
 	flags.IntVar(&f.spec.Canaries, "canaries", f.spec.Canaries, "how many of them have the label canary=true")
@@ -35,7 +35,7 @@ func (f *fleetFlags) bind(flags *pflag.FlagSet) {
 
 // described returns the fleet described by the flags. The default number of clusters applies only
 // to simulated clusters.
-func (f *fleetFlags) described(flags *pflag.FlagSet) fleet.Spec {
+func (f *fleetFlags) described(flags *pflag.FlagSet) ocm.Spec {
 	if f.spec.Real && !flags.Changed("clusters") {
 		f.spec.Clusters, f.spec.Groups = 0, 0
 	}
@@ -77,11 +77,11 @@ func fleetUp(opts *globalOptions) *cobra.Command {
 }
 
 // startFleet starts a fleet and optionally our hub program. It returns a function that stops both.
-func startFleet(ctx context.Context, opts *globalOptions, spec fleet.Spec, withHub bool) (*fleet.Fleet, func() error, error) {
+func startFleet(ctx context.Context, opts *globalOptions, spec ocm.Spec, withHub bool) (*ocm.Fleet, func() error, error) {
 	if err := opts.complete(); err != nil {
 		return nil, nil, err
 	}
-	running, err := fleet.Start(ctx, fleet.Options{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository, Spec: spec})
+	running, err := ocm.Start(ctx, ocm.Options{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository, Spec: spec})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +98,7 @@ func startFleet(ctx context.Context, opts *globalOptions, spec fleet.Spec, withH
 	return running, func() error { return errors.Join(hub.Stop(), running.Stop()) }, nil
 }
 
-func printFleet(out io.Writer, opts *globalOptions, running *fleet.Fleet, took time.Duration) {
+func printFleet(out io.Writer, opts *globalOptions, running *ocm.Fleet, took time.Duration) {
 	for _, line := range slices.Concat([]string{
 		fmt.Sprintf("A hub with %d clusters is up after %.1f s.", running.Spec().Clusters, took.Seconds()),
 		"",
@@ -109,7 +109,7 @@ func printFleet(out io.Writer, opts *globalOptions, running *fleet.Fleet, took t
 		"  kubectl get managedclusters --show-labels",
 		"  kubectl get clusterupgraderuns -A -w   # after the following",
 		"  kubectl apply -f - <<END",
-		fleet.UpgradeYAML(),
+		ocm.UpgradeYAML(),
 		"END",
 		"",
 	}, aboutClusters(running), []string{
@@ -121,12 +121,12 @@ func printFleet(out io.Writer, opts *globalOptions, running *fleet.Fleet, took t
 }
 
 // aboutClusters explains how to access the clusters, or how to script simulated ones.
-func aboutClusters(running *fleet.Fleet) []string {
+func aboutClusters(running *ocm.Fleet) []string {
 	if !running.Spec().Real {
 		return []string{
 			"Annotations script a cluster:",
-			"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.FailsAnnotation + "='etcd is degraded'",
-			"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.UnreachableAnnotation + "=",
+			"  kubectl annotate managedcluster " + ocm.ClusterName(1) + " " + agent.FailsAnnotation + "='etcd is degraded'",
+			"  kubectl annotate managedcluster " + ocm.ClusterName(1) + " " + agent.UnreachableAnnotation + "=",
 		}
 	}
 	lines := []string{"The clusters:"}

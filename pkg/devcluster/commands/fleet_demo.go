@@ -19,7 +19,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
@@ -70,7 +70,7 @@ func fleetDemo(opts *globalOptions) *cobra.Command {
 type fleetDemonstration struct {
 	printer *printer
 	opts    *globalOptions
-	fleet   *fleet.Fleet
+	fleet   *ocm.Fleet
 	screen  string // the screen that was last printed
 	checked invariants.Fleet
 }
@@ -79,16 +79,16 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	if err := controlplane.RequireBuilt(d.opts.bin, "make build", "kubectl-update"); err != nil {
 		return err
 	}
-	failing := fleet.ClusterName(min(failingCluster, d.fleet.Spec().Clusters))
+	failing := ocm.ClusterName(min(failingCluster, d.fleet.Spec().Clusters))
 	if err := d.fleet.Degrade(ctx, failing); err != nil {
 		return err
 	}
-	upgrade, err := fleet.NewUpgrade()
+	upgrade, err := ocm.NewUpgrade()
 	if err != nil {
 		return err
 	}
 	requested := time.Now()
-	d.printer.line("Requesting an upgrade of all clusters; on %s, etcd will be degraded.\n\n%s\n", failing, fleet.UpgradeYAML())
+	d.printer.line("Requesting an upgrade of all clusters; on %s, etcd will be degraded.\n\n%s\n", failing, ocm.UpgradeYAML())
 	if err := d.fleet.Client.Create(ctx, upgrade); err != nil {
 		return fmt.Errorf("requesting the upgrade: %w", err)
 	}
@@ -153,7 +153,7 @@ func (d *fleetDemonstration) redraw(ctx context.Context) error {
 // command returns the output of a kubectl-update command about the upgrade. Its exit code is
 // ignored, since it reports the state of the upgrade.
 func (d *fleetDemonstration) command(ctx context.Context, verb string, flags ...string) (string, error) {
-	args := append([]string{"--kubeconfig", d.opts.kubeconfig(), "--namespace", fleet.Namespace, "fleet", verb, "stores"}, flags...)
+	args := append([]string{"--kubeconfig", d.opts.kubeconfig(), "--namespace", ocm.Namespace, "fleet", verb, "stores"}, flags...)
 	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl-update"), args...) //nolint:gosec // the program of the programs' folder
 	printed, err := command.CombinedOutput()
 	if _, verdict := errors.AsType[*exec.ExitError](err); err != nil && !verdict {

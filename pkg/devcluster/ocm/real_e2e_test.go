@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ import (
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/updategraph"
 )
@@ -48,7 +48,7 @@ import (
 func TestReal(t *testing.T) { //nolint:paralleltest // three control planes take all of the machine
 	start := time.Now()
 	limit = 5 * time.Minute
-	r := newRollout(t, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	r := newRollout(t, ocm.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
 		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ // the Job needs the namespaces of the operators to approve
 			ApproveAllUpgrades: true, Exclude: []fleetv1beta1.OperatorReference{{Name: "quay", Namespace: "quay"}},
@@ -173,7 +173,7 @@ func (r *rollout) upgradeByUpgradeConfig(t *testing.T, before map[string]*observ
 			}
 		})
 	}
-	upgrade, err := fleet.NewUpgrade()
+	upgrade, err := ocm.NewUpgrade()
 	must(t, err)
 	upgrade.Name, upgrade.Spec.ClusterVersion.Version, upgrade.Spec.UpgradeStrategy.MinSuccessTime = "managed", "4.20.7", "1s"
 	upgrade.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD", PDBForceDrainTimeout: new(int32(1))}
@@ -209,10 +209,10 @@ func (r *rollout) startOne(t *testing.T, o *observed, name, release string) {
 	t.Helper()
 	offer(o.spoke, release)
 	must(t, r.fleet.Degrade(t.Context(), o.spoke.Name))
-	upgrade, err := fleet.NewUpgrade()
+	upgrade, err := ocm.NewUpgrade()
 	must(t, err)
 	upgrade.Name, upgrade.Spec.ClusterVersion.Version = name, release
-	upgrade.Spec.ClusterSelector.MatchLabels = map[string]string{fleet.GroupLabel: "1"}
+	upgrade.Spec.ClusterSelector.MatchLabels = map[string]string{ocm.GroupLabel: "1"}
 	strategy := &upgrade.Spec.UpgradeStrategy
 	strategy.CanaryClusters, strategy.FailingTimeout = nil, "1h"
 	r.start(upgrade)
@@ -269,7 +269,7 @@ func (r *rollout) detach(t *testing.T, o *observed) {
 }
 
 // offer adds a release to the releases that a cluster is offered.
-func offer(spoke *fleet.Spoke, version string) {
+func offer(spoke *ocm.Spoke, version string) {
 	spoke.Catalog.Set(updategraph.Release{Version: version, Channels: []string{"stable-4.20"}})
 }
 
@@ -299,7 +299,7 @@ func (r *rollout) command(t *testing.T, want int, verb string, args ...string) s
 
 // observed holds the state of a cluster before its first upgrade.
 type observed struct {
-	spoke   *fleet.Spoke
+	spoke   *ocm.Spoke
 	client  client.WithWatch
 	version *configv1.ClusterVersion
 	roles   []string
@@ -308,7 +308,7 @@ type observed struct {
 // observe sets fields that a user might have set or that a forced upgrade by image leaves behind,
 // and returns the state of the cluster. Until the test ends, it watches that the ClusterVersion
 // never gets an owner.
-func observe(t *testing.T, spoke *fleet.Spoke) *observed {
+func observe(t *testing.T, spoke *ocm.Spoke) *observed {
 	t.Helper()
 	version := clusterVersion(t.Context(), t, spoke)
 	changed := version.DeepCopy()
@@ -340,7 +340,7 @@ func observe(t *testing.T, spoke *fleet.Spoke) *observed {
 
 // newSpokeClient returns a client for a cluster that knows the kinds of the agents and of the
 // operator.
-func newSpokeClient(t *testing.T, spoke *fleet.Spoke) client.WithWatch {
+func newSpokeClient(t *testing.T, spoke *ocm.Spoke) client.WithWatch {
 	t.Helper()
 	scheme, err := devcluster.Scheme()
 	must(t, err)
@@ -376,7 +376,7 @@ func (o *observed) check(t *testing.T, release string) {
 }
 
 // roles describes all roles and bindings of a cluster: the permissions and their subjects.
-func roles(ctx context.Context, t *testing.T, spoke *fleet.Spoke) []string {
+func roles(ctx context.Context, t *testing.T, spoke *ocm.Spoke) []string {
 	t.Helper()
 	var found []string
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
@@ -398,7 +398,7 @@ func roles(ctx context.Context, t *testing.T, spoke *fleet.Spoke) []string {
 	return found
 }
 
-func clusterVersion(ctx context.Context, t *testing.T, spoke *fleet.Spoke) *configv1.ClusterVersion {
+func clusterVersion(ctx context.Context, t *testing.T, spoke *ocm.Spoke) *configv1.ClusterVersion {
 	t.Helper()
 	version := &configv1.ClusterVersion{}
 	must(t, spoke.Client.Get(ctx, client.ObjectKey{Name: "version"}, version))
@@ -439,7 +439,7 @@ func backup() *fleetv1beta1.UpgradeAction {
 }
 
 // checkBackup checks that the work of the action is deleted according to its deleteOption.
-func checkBackup(t *testing.T, spoke *fleet.Spoke) {
+func checkBackup(t *testing.T, spoke *ocm.Spoke) {
 	t.Helper()
 	key := client.ObjectKey{Namespace: "default", Name: "backup"}
 	await(t, "the Job of the action is gone on "+spoke.Name, func(ctx context.Context) bool {

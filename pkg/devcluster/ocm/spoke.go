@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package ocm
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/klusterlet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/klusterlet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"

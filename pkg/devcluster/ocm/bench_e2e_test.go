@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
@@ -40,7 +40,7 @@ var benchClusters = flag.Int("clusters", 3500, "number of simulated clusters of 
 func BenchmarkRollout(b *testing.B) {
 	limit = time.Hour // for a busy machine; the figure is compared below
 	concurrency, failures := intstr.FromInt32(int32(max(*benchClusters/7, 1))), intstr.FromInt32(0)
-	r := newRollout(b, fleet.Spec{Clusters: *benchClusters, Canaries: 5, Groups: 10, Duration: 5 * time.Second, Interval: 10 * time.Second},
+	r := newRollout(b, ocm.Spec{Clusters: *benchClusters, Canaries: 5, Groups: 10, Duration: 5 * time.Second, Interval: 10 * time.Second},
 		func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			s := &u.Spec.UpgradeStrategy
 			s.MaxConcurrency, s.MaxFailures, s.RolloutType = &concurrency, &failures, fleetv1beta1.RolloutProgressive
@@ -83,7 +83,7 @@ func BenchmarkRollout(b *testing.B) {
 func BenchmarkReal(b *testing.B) {
 	limit = 10 * time.Minute // for a busy machine
 	started := time.Now()
-	r := newRollout(b, fleet.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	r := newRollout(b, ocm.Spec{Real: true, Interval: 2 * time.Second}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.UpgradeStrategy.MinSuccessTime = "1s"
 	})
 	figure(b, time.Since(started).Seconds(), "s/up", 60)
@@ -197,11 +197,11 @@ func (r *rollout) failOne(b *testing.B) {
 func (r *rollout) addWorks(b *testing.B) {
 	b.Helper()
 	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	r.read(func() { run.Spec = r.runs[fleet.ClusterName(1)].Spec })
+	r.read(func() { run.Spec = r.runs[ocm.ClusterName(1)].Spec })
 	run.Spec.ManagedClustersUpgrade.UID = "00000000-0000-0000-0000-000000000000"
 	names := make(chan string, *benchClusters)
 	for number := range *benchClusters {
-		names <- fleet.ClusterName(number + 1)
+		names <- ocm.ClusterName(number + 1)
 	}
 	close(names)
 	var group sync.WaitGroup

@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"os"

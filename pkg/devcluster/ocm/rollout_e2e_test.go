@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"bufio"
@@ -27,20 +27,20 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // hubUser is the user of our hub program.
-const hubUser = "system:serviceaccount:" + fleet.HubNamespace + ":" + fleet.HubServiceAccount
+const hubUser = "system:serviceaccount:" + ocm.HubNamespace + ":" + ocm.HubServiceAccount
 
 // rollout is an upgrade of a fleet by the real binary. Every status is checked.
 type rollout struct {
 	t       testing.TB
-	fleet   *fleet.Fleet
-	hub     *fleet.Hub
+	fleet   *ocm.Fleet
+	hub     *ocm.Hub
 	upgrade *fleetv1beta1.ManagedClustersUpgrade
 
 	invariants invariants.Fleet
@@ -55,13 +55,13 @@ type rollout struct {
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun  // by cluster
 }
 
-func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.ManagedClustersUpgrade)) *rollout {
+func newRollout(tb testing.TB, spec ocm.Spec, change func(*fleetv1beta1.ManagedClustersUpgrade)) *rollout {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute+time.Duration(spec.Clusters)*100*time.Millisecond)
 	defer cancel()
 	r := &rollout{t: tb}
 	var err error
-	r.fleet, err = fleet.Start(ctx, fleet.Options{Dir: tb.TempDir(), Repository: "../../..", Spec: spec})
+	r.fleet, err = ocm.Start(ctx, ocm.Options{Dir: tb.TempDir(), Repository: "../../..", Spec: spec})
 	must(tb, err)
 	tb.Cleanup(func() {
 		if err := r.fleet.Stop(); err != nil {
@@ -78,7 +78,7 @@ func newRollout(tb testing.TB, spec fleet.Spec, change func(*fleetv1beta1.Manage
 			tb.Logf("the end of the log of the hub:\n%s", log[max(0, len(log)-8000):])
 		}
 	})
-	r.upgrade, err = fleet.NewUpgrade()
+	r.upgrade, err = ocm.NewUpgrade()
 	must(tb, err)
 	change(r.upgrade)
 	r.watch()
@@ -158,7 +158,7 @@ func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	if run.Spec.ManagedClustersUpgrade.Name != r.name {
 		return
 	}
-	canary := fleet.ClusterName(1)
+	canary := ocm.ClusterName(1)
 	if invariants.Begins(r.runs[run.Namespace], run) {
 		r.began = append(r.began, run.Namespace)
 		if r.hasCanary && run.Namespace != canary && r.states[canary] != fleetv1alpha1.StateComplete {
@@ -253,11 +253,11 @@ func (q *request) createsUpgrade() bool {
 // killed, a retry, and the deletion. It uses the commands of our plugin.
 func TestRollout(t *testing.T) {
 	t.Parallel()
-	r := newRollout(t, fleet.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
+	r := newRollout(t, ocm.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
 		func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			u.Spec.UpgradeStrategy.MinSuccessTime, u.Spec.DryRun = "1s", true
 		})
-	failing := fleet.ClusterName(5)
+	failing := ocm.ClusterName(5)
 	must(t, r.fleet.Degrade(t.Context(), failing))
 	r.start(r.upgrade)
 
@@ -364,7 +364,7 @@ func (r *rollout) checkWorks(t *testing.T) {
 		}
 	})
 	for number := 1; number <= 12; number++ {
-		if name := fleet.ClusterName(number); created[name] < 1 || created[name] > attempts[name] {
+		if name := ocm.ClusterName(number); created[name] < 1 || created[name] > attempts[name] {
 			t.Errorf("%s got %d works in %d attempts", name, created[name], attempts[name])
 		}
 	}

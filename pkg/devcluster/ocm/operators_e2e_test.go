@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/olm"
@@ -34,7 +34,7 @@ var operators = map[string]string{"gitops": "gitops.v1 gitops.v2 gitops.v3", "qu
 
 // installOperators installs the kinds of OLM and operators that need approval, and simulates OLM
 // until the test ends.
-func installOperators(t *testing.T, spoke *fleet.Spoke) {
+func installOperators(t *testing.T, spoke *ocm.Spoke) {
 	t.Helper()
 	kinds, err := crds.OLM()
 	must(t, err)
@@ -100,7 +100,7 @@ func restartCatalog(ctx context.Context, c client.Client) error {
 
 // checkOperators checks that the Job upgraded only the operator that is not excluded, to its newest
 // release, and that nothing is left of the Job.
-func checkOperators(t *testing.T, spoke *fleet.Spoke) {
+func checkOperators(t *testing.T, spoke *ocm.Spoke) {
 	t.Helper()
 	var all unstructured.UnstructuredList
 	all.SetGroupVersionKind(olm.CSVs)

@@ -3,7 +3,7 @@
 
 //go:build fleet
 
-package fleet_test
+package ocm_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm"
 )
 
 func must(tb testing.TB, err error) {
@@ -46,7 +46,7 @@ func TestFleet(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f, err := fleet.Start(ctx, fleet.Options{Dir: t.TempDir(), Repository: "../../..", Spec: fleet.Spec{Clusters: 6, Canaries: 1, Groups: 2}})
+	f, err := ocm.Start(ctx, ocm.Options{Dir: t.TempDir(), Repository: "../../..", Spec: ocm.Spec{Clusters: 6, Canaries: 1, Groups: 2}})
 	must(t, err)
 	t.Cleanup(func() {
 		if err := f.Stop(); err != nil {
@@ -62,7 +62,7 @@ func TestFleet(t *testing.T) {
 	})
 
 	t.Log("the hub selects the clusters")
-	upgrade, err := fleet.NewUpgrade()
+	upgrade, err := ocm.NewUpgrade()
 	must(t, err)
 	upgrade.Spec.Paused = true
 	must(t, f.Client.Create(ctx, upgrade))
@@ -76,7 +76,7 @@ func TestFleet(t *testing.T) {
 	t.Log("an agent answers a work")
 	manifest, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "any"}})
 	must(t, err)
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.ClusterName(1), Name: "any"}}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: ocm.ClusterName(1), Name: "any"}}
 	work.Spec.Workload.Manifests = make([]workv1.Manifest, 1)
 	work.Spec.Workload.Manifests[0].Raw = manifest
 	must(t, f.Client.Create(ctx, work))

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package ocm
 
 import (
 	"context"
@@ -30,7 +30,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/ocm/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/agent"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/childprocess"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
