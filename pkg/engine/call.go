@@ -111,6 +111,9 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 		}
 		now := p.now()
 		p.record.RequestTime, p.urgent = &now, true
+		if step.Commit.Requested.reason == c.Reason { // what the gates waited for is over
+			c.Message = step.Commit.Requested.message
+		}
 		if p.saveErr = p.persist(ctx); p.saveErr != nil {
 			return Result{}, nil
 		}

@@ -56,6 +56,9 @@ type Commit struct {
 	// flight takes effect later. It is idempotent. Requests are saved before they are made, see Run.Requested.
 	// If Withdraw is nil, a request stays.
 	Withdraw UpgradeStep `json:"-"`
+	// Requested is the answer of Do right after the request, if it is known. It is saved with the request if a gate waited
+	// for the same reason: its message would stay otherwise. It may be zero.
+	Requested Result `json:"-"`
 }
 
 // Step is a line of a runbook.

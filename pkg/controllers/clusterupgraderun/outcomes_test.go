@@ -172,6 +172,11 @@ func TestRun_outcomes(t *testing.T) {
 		"agent does not apply": {
 			script: func(w *world) { w.holdAgent(upgradeWork); w.change(time.Minute, func() { w.setOffline(true) }) },
 			state:  "Failed", reason: "ApplyTimedOut", states: []string{"Initialized", "Failed"}, form: "1/Withdraw",
+			message: "the cluster does not report to the hub since 2026-03-01T12:01:00Z; before: waiting until the agent applies ManifestWork " + upgradeWork,
+		},
+		"agent does not apply, and the cluster is available": { // the answer that was saved last is about the preflight
+			script: func(w *world) { w.holdAgent(upgradeWork) }, state: "Failed", reason: "ApplyTimedOut", form: "1/Withdraw",
+			message: "last seen at 2026-03-01T12:00:10Z: waiting until the agent applies ManifestWork " + upgradeWork,
 		},
 		"agent is unreachable from the start": {
 			script: func(w *world) { w.setOffline(true) }, state: "Failed", reason: "ApplyTimedOut", states: []string{"Initialized", "Failed"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -59,8 +60,17 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 		return engine.Result{}, err
 	case cluster == nil || !cluster.DeletionTimestamp.IsZero() || admission.Unreachable(cluster) != "":
 		return engine.Skip(fleetv1alpha1.ReasonUnreachable, "the hub cannot reach the cluster; its agent withdraws the request once it is back"), nil
+	case c.isAgentOverdue(run.Now):
+		return engine.Skip(fleetv1alpha1.ReasonAgentSilent, "the agent does not report; it withdraws the request once it is back"), nil
 	}
 	return engine.Wait(fleetv1alpha1.ReasonDelivered, "waiting until the agent withdraws the request"), nil
+}
+
+// isAgentOverdue reports whether the agent of an available cluster has neither applied the request in time, nor withdrawn it
+// since. The cleanup has its own timeout.
+func (c *Cluster) isAgentOverdue(now time.Time) bool {
+	due := delivery.ApplyBy(c.Run, &c.Record)
+	return c.Record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime == nil && !due.IsZero() && !now.Before(due.Add(withdrawTimeout))
 }
 
 // fence writes a work that only observes in place of a request whose answer may have been lost. Reading says nothing

@@ -16,10 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
-const withdrawTimeout = 10 * time.Minute // how long the cleanup waits until the agent has withdrawn a request
-
-// applyGrace is how long the step itself may take to report, with the cause, that a request was not applied in time.
-const applyGrace = time.Minute
+const withdrawTimeout = 10 * time.Minute // how long an attempt waits until the agent has withdrawn a request
 
 // Runbook returns the table of the steps of the attempt. The upgrade is nil if it is not known. progress is the time of the
 // last progress of the cluster; zero for the start of the step.
@@ -44,10 +41,6 @@ func (c *Cluster) Runbook(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress
 
 // platformSteps returns the steps until the platform is upgraded. StepUpgradeDelivered is the point of no return.
 func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, progress time.Time) []engine.Step {
-	applyBy := delivery.ApplyBy(c.Run, &c.Record)
-	if c.Record.RequestTime != nil && !applyBy.IsZero() {
-		applyBy = applyBy.Add(applyGrace)
-	}
 	return []engine.Step{
 		{
 			Name:       fleetv1alpha1.StepPreUpgradeActionAvailable,
@@ -64,9 +57,9 @@ func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, pr
 			Doc:        "Requests the release by a ManifestWork, and waits until the agent has applied it. It fails if the agent has not by `applyTimeout`.",
 			Gates:      []engine.Gate{{Name: "NotBeyondTarget", Check: c.Heard(c.NotBeyondTarget)}},
 			Do:         c.Deliver,
-			Commit:     &engine.Commit{Observe: c.observe, Withdraw: c.Withdraw},
+			Commit:     &engine.Commit{Observe: c.observe, Withdraw: c.Withdraw, Requested: waitForAgent(delivery.UpgradeName(c.Run.Namespace))},
 			Repeatable: true,
-			FailBy:     applyBy,
+			FailBy:     delivery.ApplyBy(c.Run, &c.Record),
 			FailReason: fleetv1alpha1.ReasonApplyTimedOut,
 			Milestone:  engine.MilestoneCommenced,
 		}, {

@@ -38,7 +38,7 @@ func (c *Cluster) deliverUpgrade(ctx context.Context, form delivery.Form, curren
 
 // ObserveDelivery returns what became of the request of this attempt, and the answer. The upgrade begins when the agent
 // applies the request. A read-only work was written once the target was accepted.
-func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.Observed, engine.Result, error) {
+func (c *Cluster) ObserveDelivery(ctx context.Context, _ engine.Run) (engine.Observed, engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return engine.ObservedNone, engine.Result{}, nil
 	}
@@ -56,22 +56,8 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, run engine.Run) (engine.O
 	_, answer, err := c.attached(ctx)
 	if err == nil && answer.IsZero() {
 		answer = waitForApply(work.Name, f)
-		if deadline := delivery.ApplyBy(c.Run, &c.Record); !deadline.IsZero() && !run.Now.Before(deadline) {
-			answer, err = c.notApplied(ctx, work.Name, f)
-		}
 	}
 	return engine.ObservedPending, answer, err
-}
-
-// notApplied fails a request that the agent has not applied in time, with the cause if it is known.
-func (c *Cluster) notApplied(ctx context.Context, work string, f *delivery.Feedback) (engine.Result, error) {
-	_, silent, err := c.availableSince(ctx)
-	if err != nil {
-		return engine.Result{}, err
-	}
-	why := cmp.Or(f.Message, silent.Message(), "the cluster reports to the hub, and its agent does not")
-	return engine.Fail(fleetv1alpha1.ReasonApplyTimedOut, "the agent has not applied ManifestWork %s within %s: %s",
-		work, cmp.Or(c.Run.Spec.Timeouts.Apply, fleetv1beta1.DefaultApplyTimeout), why), nil
 }
 
 // Deliver requests the upgrade of the platform.
