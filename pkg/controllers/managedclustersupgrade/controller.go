@@ -189,7 +189,7 @@ func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []re
 		return nil
 	}
 	ref := &run.Spec.ManagedClustersUpgrade
-	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	requests := r.requestsOf(ctx, ref.UID)
 	locks := run.DeletionTimestamp == nil && admission.IsInFlight(run)
 	waits := func(u *fleetv1beta1.ManagedClustersUpgrade) bool {
 		return string(u.UID) != ref.UID && (u.Spec.DryRun || !locks && !isAtRest(u))
@@ -199,6 +199,15 @@ func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []re
 	}
 	uses := r.selecting(ctx, run.Namespace)
 	return append(requests, r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return waits(u) && uses(u) })...)
+}
+
+// requestsOf requests a pass over the upgrade with a UID. If there is none, it requests one over the UID, as a name without a
+// namespace.
+func (r *Reconciler) requestsOf(ctx context.Context, uid string) []reconcile.Request {
+	if requests := r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return string(u.UID) == uid }); len(requests) > 0 {
+		return requests
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: uid}}}
 }
 
 // upgradeRequests requests a pass over an upgrade and over those that depend on it.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
@@ -51,24 +52,23 @@ type answer struct {
 	at time.Time
 }
 
-// workRequests requests a pass over the upgrade whose dry run a work belongs to. If there is none, it requests one over
-// the UID, as a name without a namespace.
+// workRequests requests a pass over the upgrade whose dry run a work belongs to.
 func (r *Reconciler) workRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	if _, is := object.GetAnnotations()[delivery.DryRunAnnotation]; !is {
 		return nil
 	}
-	uid := object.GetLabels()[fleetv1beta1.UpgradeLabel]
-	if requests := r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return string(u.UID) == uid }); len(requests) > 0 {
-		return requests
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: uid}}}
+	return r.requestsOf(ctx, object.GetLabels()[fleetv1beta1.UpgradeLabel])
 }
 
-// removeOrphans deletes the works of the dry runs of an upgrade that no longer exists: the API server may create one for
-// another process only after the upgrade was deleted.
+// removeOrphans deletes the runs and the works of the dry runs of an upgrade that no longer exists: the API server may create
+// one for another process only after the upgrade was deleted. Such a run has requested nothing, and would lock its cluster.
 func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcile.Result, error) {
 	works, err := listPreflights(ctx, r.client, uid)
-	if err != nil || len(works) == 0 { // they were deleted before the upgrade was
+	var runs fleetv1alpha1.ClusterUpgradeRunList
+	if err == nil {
+		err = r.client.List(ctx, &runs, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(uid)}, client.UnsafeDisableDeepCopy)
+	}
+	if err != nil || len(works)+len(runs.Items) == 0 { // they were deleted before the upgrade was
 		return reconcile.Result{}, err
 	}
 	var all fleetv1beta1.ManagedClustersUpgradeList
@@ -77,6 +77,11 @@ func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcil
 	}
 	if slices.ContainsFunc(all.Items, func(u fleetv1beta1.ManagedClustersUpgrade) bool { return u.UID == uid }) {
 		return reconcile.Result{}, nil // the cache will follow
+	}
+	for i := range runs.Items {
+		if run := &runs.Items[i]; run.DeletionTimestamp.IsZero() {
+			err = errors.Join(err, client.IgnoreNotFound(r.client.Delete(ctx, run.DeepCopy(), client.Preconditions{UID: &run.UID})))
+		}
 	}
 	for _, work := range works {
 		if work.DeletionTimestamp.IsZero() {
