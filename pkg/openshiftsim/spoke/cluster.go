@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/fieldwise"
@@ -99,30 +100,46 @@ func (c *Cluster) Objects(kind string) []*unstructured.Unstructured {
 }
 
 // Desired returns the release that the ClusterVersion requests. It is empty if there is no request,
-// if the request is for the initial release, if version and image do not match, or if a work has
-// deleted the ClusterVersion.
+// if the request is for the initial release, if version and image do not match, if the release is
+// only checked, or if a work has deleted the ClusterVersion.
 func (c *Cluster) Desired() string {
-	if c.Version() == nil {
-		return ""
-	}
-	desired, _, _ := unstructured.NestedMap(c.Version().Object, "spec", "desiredUpdate")
+	desired := c.DesiredUpdate()
 	version, _ := desired["version"].(string)
 	image, _ := desired["image"].(string)
-	if version == c.created || image != "" && image != Image(version) {
+	if version == c.created || image != "" && image != Image(version) || desired["mode"] != nil {
 		return ""
 	}
 	return version
 }
 
+// DesiredUpdate returns a copy of spec.desiredUpdate of the ClusterVersion, or nil.
+func (c *Cluster) DesiredUpdate() map[string]any {
+	if c.Version() == nil {
+		return nil
+	}
+	desired, _, _ := unstructured.NestedMap(c.Version().Object, "spec", "desiredUpdate")
+	return desired
+}
+
+// SetDesiredUpdate replaces spec.desiredUpdate of the ClusterVersion as another client would, or
+// removes it if it is nil.
+func (c *Cluster) SetDesiredUpdate(desired map[string]any) {
+	spec, _ := c.Version().Object["spec"].(map[string]any)
+	delete(spec, "desiredUpdate")
+	if desired != nil {
+		spec["desiredUpdate"] = runtime.DeepCopyJSON(desired)
+	}
+	c.Version().SetGeneration(c.Version().GetGeneration() + 1)
+}
+
 // Request requests a release as a user of the cluster would. An empty release withdraws the
 // request.
 func (c *Cluster) Request(release string) {
-	spec, _ := c.Version().Object["spec"].(map[string]any)
-	delete(spec, "desiredUpdate")
-	if release != "" {
-		spec["desiredUpdate"] = map[string]any{"version": release}
+	if release == "" {
+		c.SetDesiredUpdate(nil)
+		return
 	}
-	c.Version().SetGeneration(c.Version().GetGeneration() + 1)
+	c.SetDesiredUpdate(map[string]any{"version": release})
 }
 
 // History returns the history of the ClusterVersion as "version state", newest first.

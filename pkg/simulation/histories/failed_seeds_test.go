@@ -103,6 +103,12 @@ var keptSeeds = map[Kind][]keptSeed{
 		}, {
 			"two hubs whose caches differ add and remove the finalizer of a run in turn", 550103, 50,
 			mutant{{"pkg/controllers/clusterupgraderun/observe.go", "err != nil || confirmed != found {", "err != nil || !MUTANT && confirmed != found {"}},
+		}, {
+			"a release is requested with what an earlier update has left on the cluster", 7100001, 50,
+			mutant{{"pkg/clusterstate/desired_update.go", "return map[string]any{\"version\": release.Version,", "if MUTANT {\n\t\treturn map[string]any{\"version\": release.Version}\n\t}\n\treturn map[string]any{\"version\": release.Version,"}},
+		}, {
+			"a run that is created for another process after the upgrade was deleted stays", 7100192, 50,
+			mutant{{"pkg/controllers/managedclustersupgrade/preflight.go", "run := &runs.Items[i]; run.DeletionTimestamp.IsZero()", "run := &runs.Items[i]; !MUTANT && run.DeletionTimestamp.IsZero()"}},
 		},
 	},
 }

@@ -5,6 +5,7 @@ package histories
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,8 @@ const (
 type fleet struct {
 	*driver
 	members    []*member
-	byRelease  bool // the Placement of the upgrades selects only clusters at the previous release
+	leftovers  *rand.Rand // draws what earlier updates have left on the clusters
+	byRelease  bool       // the Placement of the upgrades selects only clusters at the previous release
 	placements *placements
 	checker    *fleetChecker
 }
@@ -59,7 +61,7 @@ func newFleet(d *driver) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{driver: d}
+	f := &fleet{driver: d, leftovers: rand.New(rand.NewPCG(d.report.Seed, 2))} //nolint:gosec // a history, not a secret
 	f.world = simulation.New(simulation.WorldOptions{
 		Definitions: definitions, Log: func(line string) { d.report.Log = append(d.report.Log, line) },
 	})
@@ -139,6 +141,7 @@ func (f *fleet) addMember(name string, canary bool) error {
 		return err
 	}
 	f.members = append(f.members, m)
+	m.inherit(f.leftovers)
 	return m.publish()
 }
 

@@ -69,6 +69,7 @@ func fleetActions() []action[*fleet] {
 		{"another client requests a newer release from a cluster", 2, func(f *fleet) {
 			m := f.anyMember()
 			m.spoke.Request("4.20.9")
+			m.acceptRisks = nil
 			f.checker.mayRequestAgain(m) // the agent requests it again
 			m.operate()
 			m.wake()
@@ -238,6 +239,7 @@ func (f *fleet) trouble(do func(*member)) {
 func (f *fleet) recoverMember(m *member) {
 	m.fails, m.refuses, m.jobFail, m.offline, m.degraded = false, false, false, false, false
 	m.takes = min(m.takes, time.Hour)
+	m.endPreflight()
 	f.accept(m, true)
 	m.wake()
 }

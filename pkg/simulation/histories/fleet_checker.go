@@ -152,10 +152,15 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 		return
 	}
 	c.fixCanaries(u)
-	c.invariants.Interleaved = len(c.f.alive()) > 1 || change.Time.Before(c.f.interleavedUntil.Add(maxStall))
+	c.invariants.Interleaved = c.isInterleaved(change.Time)
 	if err := c.invariants.Upgrade(u); err != nil {
 		c.f.violate("status of %s: %v", u.Name, err)
 	}
+}
+
+// isInterleaved reports whether two leaders make requests, or a request of one of them may still be served.
+func (c *fleetChecker) isInterleaved(now time.Time) bool {
+	return len(c.f.alive()) > 1 || now.Before(c.f.interleavedUntil.Add(maxStall))
 }
 
 // limit returns the maximum number of clusters in flight.
@@ -282,13 +287,16 @@ func holdsSlot(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgradeRun) {
 	ref, cluster := &run.Spec.ManagedClustersUpgrade, run.Namespace
 	key := admissionKey(run)
+	u := c.upgrades[ref.UID]
+	if u == nil && c.isInterleaved(now) {
+		return // by a request that was served late; nothing may be requested, and at rest the run must be gone
+	}
 	if c.admissions[key].IsZero() {
 		c.admissions[key] = now
 	}
 	if c.begun[key]++; c.begun[key] > 1 {
 		c.f.violate("admission: %s begins %d times in attempt %d of %s", cluster, c.begun[key], run.Spec.Attempt, ref.Name)
 	}
-	u := c.upgrades[ref.UID]
 	if u == nil {
 		c.f.violate("admission: %s begins for %s, which does not exist", cluster, ref.Name)
 		return

@@ -41,6 +41,8 @@ type member struct {
 	jobFail  bool          // Jobs fail
 	degraded bool          // an operator is degraded after upgrades
 
+	acceptRisks any // accepted by an administrator before the history
+
 	holdsItself bool // it holds itself, and no user ends that
 	forges      bool // the agent has reported false status
 
@@ -149,6 +151,7 @@ func (m *member) answerOne(work *workv1.ManifestWork) error {
 	}
 	m.answered[work.Name] = seen
 	return m.spoke.Answer(context.Background(), m.client, work, m.fleet.world.Now(), func(release string) {
+		m.fleet.checker.whole(m, work)
 		m.fleet.checker.requested(m, work, release)
 	})
 }
