@@ -138,39 +138,33 @@ func (c *Cluster) formOf(work *workv1.ManifestWork) delivery.Form {
 	return delivery.Form(form)
 }
 
-// deliver writes a work unless this attempt has delivered it in that form. It returns the delivered work, or the result of
-// a step that must wait for it.
+// deliver writes a work unless this attempt has delivered it in that form, even if another release of the hub has built it
+// differently. It returns the delivered work, or the result of a step that must wait for it. The work of another upgrade, kept
+// to observe the cluster, is taken over: its run has ended, because this run has the lock of the cluster.
 func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*workv1.ManifestWork, engine.Result, error) {
 	c.own(desired)
 	existing, err := c.work(ctx, desired.Name)
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	key := client.ObjectKeyFromObject(desired)
-	change, bySet := delivery.RequiredChange(existing, desired), delivery.IsOfReplicaSet(desired)
-	if change == delivery.ChangeUpdate && (bySet || c.mustReplace(existing)) {
-		change = delivery.ChangeWait
-		if err := c.remove(ctx, desired.Name); err != nil {
-			return nil, engine.Result{}, err
-		}
-	}
-	if change == delivery.ChangeCreate && bySet {
+	key, bySet := client.ObjectKeyFromObject(desired), delivery.IsOfReplicaSet(desired)
+	switch {
+	case existing == nil && bySet:
 		result, err := c.list(ctx, desired)
 		return nil, result, err
-	}
-	switch change {
-	case delivery.ChangeNone:
-		return existing, engine.Result{}, nil
-	case delivery.ChangeWait:
-		return nil, engine.Wait(reasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", desired.Name), nil
-	case delivery.ChangeForeign:
-		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
-	case delivery.ChangeCreate:
+	case existing == nil:
 		err = c.Client.Create(ctx, desired)
-	case delivery.ChangeUpdate:
-		if c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {
-			return nil, waitForChange(desired.Name), nil
-		}
+	case !c.isOwn(existing) && !delivery.IsDelivered(existing):
+		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
+	case !existing.DeletionTimestamp.IsZero():
+		return nil, waitForDeletion(desired.Name), nil
+	case c.isOwn(existing) && delivery.Of(existing) == delivery.Of(desired):
+		return existing, engine.Result{}, nil
+	case bySet || c.mustReplace(existing):
+		return nil, waitForDeletion(desired.Name), c.remove(ctx, desired.Name)
+	case c.Writes.of(key, retryAfter).delivery == delivery.Of(desired):
+		return nil, waitForChange(desired.Name), nil
+	default:
 		desired = delivery.Merge(existing, desired)
 		err = c.Client.Patch(ctx, desired, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
 	}
@@ -213,6 +207,10 @@ func isDegraded(work *workv1.ManifestWork) bool {
 // waitForChange waits until another client has finished its change, or the cache has followed.
 func waitForChange(work string) engine.Result {
 	return engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed since it was read", work)
+}
+
+func waitForDeletion(work string) engine.Result {
+	return engine.Wait(reasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", work)
 }
 
 func waitForAgent(work string) engine.Result {

@@ -188,7 +188,7 @@ var keptTests = []keptTest{
 	}, {
 		"two leaders whose clocks differ deliver a request and withdraw it in turn",
 		"pkg/fleet/run", "TestDeliver_makes_the_same_change_at_most_once_a_second",
-		mutant{{"pkg/fleet/run/cluster.go", "if c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {", "if !MUTANT && c.Writes.of(key, retryAfter).delivery == delivery.Of(desired) {"}},
+		mutant{{"pkg/fleet/run/cluster.go", "case c.Writes.of(key, retryAfter).delivery == delivery.Of(desired):", "case !MUTANT && c.Writes.of(key, retryAfter).delivery == delivery.Of(desired):"}},
 	}, {
 		"a hub writes when a canary could have stopped a rollout that is cancelled",
 		"pkg/rollout", "TestDecide_canary_that_cannot_begin",
@@ -220,7 +220,7 @@ var keptTests = []keptTest{
 	}, {
 		"a work of a dry run is created for another process after the upgrade was deleted, and stays",
 		"pkg/controllers/managedclustersupgrade", "TestDryRun_work_of_an_upgrade_that_is_gone",
-		mutant{{"pkg/controllers/managedclustersupgrade/preflight.go", "if err != nil || len(works) == 0 {", "if MUTANT || err != nil || len(works) == 0 {"}},
+		mutant{{"pkg/controllers/managedclustersupgrade/preflight.go", "if err != nil || len(works)+len(runs.Items) == 0 {", "if MUTANT || err != nil || len(works)+len(runs.Items) == 0 {"}},
 	},
 }
 

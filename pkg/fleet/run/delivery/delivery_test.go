@@ -391,56 +391,6 @@ func TestNames_of_the_longest_clusters_are_valid(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
-	t.Parallel()
-	build := func(attempt int32, form Form, change func(*workv1.ManifestWork)) *workv1.ManifestWork {
-		work, err := UpgradeWork(testRun(func(run *fleetv1alpha1.ClusterUpgradeRun) { run.Spec.Attempt = attempt }), testUpgrade(), form, delivered, clusterstate.Release{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if change != nil {
-			change(work)
-		}
-		return work
-	}
-	for name, tc := range map[string]struct {
-		existing *workv1.ManifestWork
-		want     WorkChange
-	}{
-		"none":            {nil, ChangeCreate},
-		"same":            {build(2, FormApply, nil), ChangeNone},
-		"other form":      {build(2, FormReadOnly, nil), ChangeUpdate},
-		"earlier attempt": {build(1, FormApply, nil), ChangeUpdate},
-		"other release of the hub": {build(2, FormApply, func(w *workv1.ManifestWork) {
-			w.Spec.ManifestConfigs[0].FeedbackRules = nil
-		}), ChangeNone},
-		"no annotation": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Annotations = nil }), ChangeUpdate},
-		"other upgrade": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels[fleetv1beta1.UpgradeLabel] = "other" }), ChangeUpdate},
-		"other upgrade, leaves": {build(2, FormApply, func(w *workv1.ManifestWork) {
-			w.Labels[fleetv1beta1.UpgradeLabel], w.DeletionTimestamp = "other", &metav1.Time{Time: delivered}
-		}), ChangeWait},
-		"other upgrade, not delivered": {build(2, FormApply, func(w *workv1.ManifestWork) {
-			w.Labels[fleetv1beta1.UpgradeLabel], w.Annotations = "other", nil
-		}), ChangeForeign},
-		"work of a user":  {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels = nil }), ChangeForeign},
-		"being deleted":   {build(2, FormApply, func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: delivered} }), ChangeWait},
-		"foreign, leaves": {build(2, FormApply, func(w *workv1.ManifestWork) { w.Labels, w.DeletionTimestamp = nil, &metav1.Time{Time: delivered} }), ChangeForeign},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			desired := build(2, FormApply, nil)
-			if got := RequiredChange(tc.existing, desired); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
-			if tc.want == ChangeUpdate {
-				if got := RequiredChange(Merge(tc.existing, desired), desired); got != ChangeNone {
-					t.Errorf("after it is written: %s", got)
-				}
-			}
-		})
-	}
-}
-
 func TestMerge_keeps_the_metadata_of_others(t *testing.T) {
 	t.Parallel()
 	existing := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{

@@ -161,41 +161,14 @@ func orphan(ids ...workv1.ResourceIdentifier) *workv1.DeleteOption {
 	}
 }
 
-// WorkChange says what must be written to deliver a work.
-type WorkChange string
-
-// Changes of a work. A work that this attempt has delivered in this form is not rewritten, even if another release of the
-// hub has built it differently. A preflight changes nothing on the cluster: its revision is part of its form.
-const (
-	ChangeNone    WorkChange = "None"
-	ChangeCreate  WorkChange = "Create"
-	ChangeUpdate  WorkChange = "Update"  // the work has another form, or is of an earlier attempt
-	ChangeWait    WorkChange = "Wait"    // the work is being deleted, and must be gone first
-	ChangeForeign WorkChange = "Foreign" // the hub did not deliver the work, and leaves it alone
-)
-
 // Of identifies what a work delivers: its attempt, its form, and the report that it is adapted to.
 func Of(work metav1.Object) string {
 	return work.GetAnnotations()[Annotation] + " " + work.GetAnnotations()[reportAnnotation]
 }
 
-// RequiredChange returns what must be written; a nil existing work does not exist. The work of another ManagedClustersUpgrade, kept
-// to observe the cluster, is taken over: its run has ended, because the run of the desired one has the lock of the cluster.
-func RequiredChange(existing, desired *workv1.ManifestWork) WorkChange {
-	if existing == nil {
-		return ChangeCreate
-	}
-	owner := existing.Labels[fleetv1beta1.UpgradeLabel]
-	isOther := owner != desired.Labels[fleetv1beta1.UpgradeLabel]
-	switch {
-	case isOther && (owner == "" || existing.Annotations[Annotation] == ""):
-		return ChangeForeign
-	case !existing.DeletionTimestamp.IsZero():
-		return ChangeWait
-	case isOther || Of(existing) != Of(desired):
-		return ChangeUpdate
-	}
-	return ChangeNone
+// IsDelivered reports whether the hub has delivered a work, for any upgrade. It leaves other works alone.
+func IsDelivered(work *workv1.ManifestWork) bool {
+	return work.Labels[fleetv1beta1.UpgradeLabel] != "" && work.Annotations[Annotation] != ""
 }
 
 // Merge returns the existing work as desired, for a patch of what differs. What others have added to its metadata stays.
