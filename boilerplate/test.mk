@@ -10,7 +10,10 @@ TEST_FLAGS ?=
 E2E_CLUSTERS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 E2E_TIMEOUT ?= 45m
 E2E_FILES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null)
-E2E_PACKAGES = $(filter-out ./api/%,$(shell printf '%s\n' $(E2E_FILES) | xargs -r -n1 dirname | sort -ru | sed 's|^|./|'))
+E2E_ALL = $(filter-out ./api/%,$(shell printf '%s\n' $(E2E_FILES) | xargs -r -n1 dirname | sort -ru | sed 's|^|./|'))
+# E2E_PART limits the target e2e to a part, for machines that run them side by side: program or packages.
+E2E_PART ?= program packages
+E2E_PACKAGES = $(if $(filter program,$(E2E_PART)),$(filter ./test/e2e,$(E2E_ALL))) $(if $(filter packages,$(E2E_PART)),$(filter-out ./test/e2e,$(E2E_ALL)))
 RULES_PACKAGES = $(shell printf '%s\n' $(filter api/%,$(E2E_FILES)) | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 E2E_TESTS = $(shell grep -ohE '^func (Test|Example|Fuzz)\w+' $(E2E_FILES) | cut -d' ' -f2 | sort -u | paste -sd'|')
 

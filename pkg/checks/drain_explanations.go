@@ -33,15 +33,14 @@ const (
 
 // Drains explains what blocks the drains of nodes.
 type Drains struct {
-	// Reader reads PodDisruptionBudgets from the cache. Live reads pods from the API server. If Live is nil,
-	// drains are not explained.
+	// Reader reads PodDisruptionBudgets from the cache. Live reads pods from the API server.
 	Reader, Live client.Reader
 	// TimeOut is how long a drain may take before pods without a PodDisruptionBudget are forced. PDBTimeout
 	// is the time for pods with one. A negative value disables the limit.
 	TimeOut, PDBTimeout time.Duration
 	// IgnoreNamespaces lists patterns of namespaces whose pods are never forced.
 	IgnoreNamespaces []string
-	// Explanations caches the last explanation of each drain. It is required if Live is set.
+	// Explanations caches the last explanation of each drain. If it is nil, drains are not explained.
 	Explanations *DrainExplanations
 }
 
@@ -92,7 +91,7 @@ func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStar
 
 // Left returns the pods on the node that the last explanation of its drain found.
 func (d Drains) Left(node clusterstate.Node) []clusterstate.DrainedPod {
-	if d.Live == nil || !node.Drain.Active {
+	if d.Explanations == nil || !node.Drain.Active {
 		return nil
 	}
 	last, _ := d.Explanations.get(node.Name)
@@ -121,7 +120,7 @@ func (d Drains) NextChange(nodes []clusterstate.Node, upgradeStart, now time.Tim
 
 // start returns when the drain of a node started to count, or false if it is not explained.
 func (d Drains) start(node clusterstate.Node, upgradeStart, now time.Time) (time.Time, bool) {
-	if d.Live == nil || !node.Drain.Active {
+	if d.Explanations == nil || !node.Drain.Active {
 		return time.Time{}, false
 	}
 	start := node.Drain.Start(upgradeStart, now)

@@ -32,11 +32,13 @@ func TestJobHealthChecks(t *testing.T) {
 				ExcludeAlerts:     []maintenancev1beta1.AlertExclusion{{Alertname: "KubePodCrashLooping"}},
 				ExcludeNamespaces: []string{"openshift-console"}, ExcludeOperators: []string{"openshift-monitoring"},
 				CustomQueries: []maintenancev1beta1.CustomQuery{{Query: "up != 1"}},
+				Objects:       []maintenancev1beta1.ObjectCheck{{APIVersion: "apps/v1", Kind: "Deployment"}},
 			},
 			want: checks.GateOptions{
-				Checks: []string{"pools", "alerts", "operators", "queries"}, RequireAlerts: true, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 90 * time.Minute,
+				Checks: []string{"pools", "alerts", "operators", "queries", "objects"}, RequireAlerts: true, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 90 * time.Minute,
 				ExcludeAlerts: []string{"KubePodCrashLooping"}, ExcludeNamespaces: []string{"openshift-console"},
 				ExcludeOperators: []string{"openshift-monitoring"}, Queries: []string{"up != 1"},
+				Objects: []checks.ObjectCheck{{APIVersion: "apps/v1", Kind: "Deployment"}},
 			},
 		},
 		"with all switches off": {

@@ -150,14 +150,10 @@ func (s StepSet) postHealthChecks() checks.Runner {
 // drainsWithin explains what holds the drains of nodes. nodekeeper forces pods by the same deadlines, and the
 // deadline of pods with a PodDisruptionBudget depends on the upgrade.
 func (t Deps) drainsWithin(pdbTimeout time.Duration) checks.Drains {
-	drains := checks.Drains{
-		Reader: t.Client, TimeOut: t.Config.NodeDrain.TimeOut.Duration, PDBTimeout: pdbTimeout,
+	return checks.Drains{
+		Reader: t.Client, Live: t.Live, TimeOut: t.Config.NodeDrain.TimeOut.Duration, PDBTimeout: pdbTimeout,
 		IgnoreNamespaces: t.Config.NodeDrain.IgnoreNamespaces, Explanations: t.Drains,
 	}
-	if t.Drains != nil {
-		drains.Live = t.Live
-	}
-	return drains
 }
 
 // WithDelayNotification adds a keep-alive to the steps up to the committing one. It notifies once that the
