@@ -265,7 +265,7 @@ func TestDrains_NextChange(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", step.name, got, want)
 		}
 	}
-	drains.Live = nil
+	drains.Explanations = nil
 	if got := drains.NextChange(nodes, noon, noon); !got.IsZero() {
 		t.Errorf("without explanations: got %s", got)
 	}
@@ -287,8 +287,8 @@ func TestDrains_Left(t *testing.T) {
 	if left := drains.Left(uncordoned); len(left) > 0 {
 		t.Errorf("after the drain: %v", left)
 	}
-	drains.Live = nil
+	drains.Explanations = nil
 	if left := drains.Left(drainingNode); len(left) > 0 {
-		t.Errorf("without access to the API server: %v", left)
+		t.Errorf("without explanations: %v", left)
 	}
 }

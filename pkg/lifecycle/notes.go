@@ -28,7 +28,7 @@ func (s *scope[T]) attempt(record history.Record) lock.Attempt {
 		attempt.Channels, attempt.FormerChannel = strings.Join(record.Channels, ","), *record.PrecedingChannel
 	}
 	if attempt.Requested {
-		attempt.Image = noteOfImage(record.RequestedImage)
+		attempt.Image, attempt.RequestTime = noteOfImage(record.RequestedImage), record.RequestTime.UTC().Format(time.RFC3339)
 	}
 	if record.CommenceTime != nil && !s.lock.DeleteFree { // nothing reads the note of a deleted Lease
 		attempt.CommenceTime = record.CommenceTime.UTC().Format(time.RFC3339)
@@ -74,7 +74,11 @@ func notifiedMilestones(record history.Record) []string {
 func (s *scope[T]) recoverNotes(attempt lock.Attempt) {
 	r, before := &s.record, s.attempt(s.record)
 	if r.RequestTime == nil && (attempt.Requested || s.claimed && attempt.Key == "") { // an earlier release did not note it
-		r.RequestTime = toMetaTime(s.now)
+		at, err := time.Parse(time.RFC3339, attempt.RequestTime)
+		if err != nil {
+			at = s.now
+		}
+		r.RequestTime = toMetaTime(at)
 	}
 	if r.PrecedingChannel == nil && attempt.Channels != "" {
 		r.PrecedingChannel, r.Channels = &attempt.FormerChannel, strings.Split(attempt.Channels, ",")

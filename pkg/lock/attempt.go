@@ -60,8 +60,10 @@ type Attempt struct {
 	Channels      string `json:"channels,omitempty"`
 	FormerChannel string `json:"formerChannel,omitempty"`
 
-	// Image is the requested image, NoImage for a version alone, or empty if it is not noted.
-	Image string `json:"image,omitempty"`
+	// Image is the requested image, NoImage for a version alone, or empty if it is not noted. RequestTime is the
+	// time of the request.
+	Image       string `json:"image,omitempty"`
+	RequestTime string `json:"requestTime,omitempty"`
 	// PrecedingVersion is the version that was installed before, and CommenceTime is when the upgrade
 	// commenced.
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
@@ -101,7 +103,7 @@ func (a Attempt) Is(other Attempt) bool {
 
 // ofLastRelease returns the part of the attempt that a Lease of the last release notes.
 func (a Attempt) ofLastRelease() Attempt {
-	a.Image, a.PrecedingVersion, a.CommenceTime, a.Notified = "", "", "", ""
+	a.Image, a.RequestTime, a.PrecedingVersion, a.CommenceTime, a.Notified = "", "", "", "", ""
 	return a
 }
 

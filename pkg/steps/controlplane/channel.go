@@ -121,7 +121,7 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 // managers and may not show the change yet.
 func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
 	requested = append(slices.Clone(requested), target.Channel)
-	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return despiteConflicts(func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if preceding == nil || !slices.ContainsFunc(requested, func(name string) bool { return name != "" && name != *preceding }) {
 			return engine.Skip("NothingToRestore", "this upgrade has not changed the channel"), nil
 		}
@@ -144,5 +144,5 @@ func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Tar
 			return retryOnConflict(), nil
 		}
 		return engine.Done("restored channel %s", channelName(*preceding)), nil
-	}
+	})
 }

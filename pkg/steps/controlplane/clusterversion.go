@@ -55,7 +55,26 @@ func fence(ctx context.Context, w client.Writer, original *configv1.ClusterVersi
 	return patch(ctx, w, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
+const reasonRetrying = "Retrying"
+
 // retryOnConflict returns a result that waits for one second after a conflict.
 func retryOnConflict() engine.Result {
-	return engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed since it was read; reading it again")
+	return engine.WaitFor(time.Second, reasonRetrying, "the ClusterVersion has changed since it was read; reading it again")
+}
+
+// maxConflicts is how many conflicts in a row a step of the cleanup answers by reading again at once.
+const maxConflicts = 5
+
+// despiteConflicts repeats a step of the cleanup after a conflict, because it may have no later pass: the
+// cluster version operator writes the ClusterVersion at any time, and the deadline of a deletion ends the
+// cleanup.
+func despiteConflicts(step engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		for range maxConflicts - 1 {
+			if result, err := step(ctx, run); err != nil || result.Reason() != reasonRetrying {
+				return result, err
+			}
+		}
+		return step(ctx, run)
+	}
 }

@@ -22,7 +22,7 @@ import (
 // started. An earlier request of this attempt may still be in flight, and then conflicts with that
 // write.
 func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return despiteConflicts(func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, live)
 		if err != nil {
 			return engine.Result{}, err
@@ -47,7 +47,7 @@ func WithdrawRequest(c client.Client, live client.Reader, target clusterstate.Ta
 			return nothingToWithdraw(version, target), nil
 		}
 		return engine.Done("withdrew %s, which the cluster version operator had not begun to install", target.Version), nil
-	}
+	})
 }
 
 // isOwnPending reports whether the operator's request for the target's version with that image is
