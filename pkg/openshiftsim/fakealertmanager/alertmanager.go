@@ -75,7 +75,7 @@ func (a *Alertmanager) all() []alertmanager.Silence {
 	return all
 }
 
-func state(s alertmanager.Silence, now time.Time) alertmanager.State {
+func state(s alertmanager.Silence, now time.Time) alertmanager.SilenceState {
 	switch {
 	case now.Before(s.StartsAt):
 		return alertmanager.Pending
