@@ -5,7 +5,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -17,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -304,63 +301,6 @@ func (w *World) createSub(ctx context.Context, api client.Client, sub string, ob
 		return apierrors.NewBadRequest(fmt.Sprintf("an eviction is expected, not %T", body))
 	}
 	return w.evict(pod, eviction)
-}
-
-// evict serves the Eviction API. A PodDisruptionBudget that allows no disruption or has a stale
-// status rejects an eviction even if its preconditions do not hold.
-func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
-	remove := func() error {
-		options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
-		if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("the UID in the precondition does not match"))
-		}
-		return w.deletePod(pod.DeepCopy(), options.GracePeriodSeconds)
-	}
-	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != "" {
-		return remove()
-	}
-	budgets := w.budgetsOf(pod)
-	switch {
-	case len(budgets) > 1:
-		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
-	case len(budgets) == 1:
-		budget := budgets[0].DeepCopy()
-		if budget.Status.ObservedGeneration < budget.Generation {
-			return refuseEviction(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
-		}
-		if budget.Status.DisruptionsAllowed < 1 {
-			return refuseEviction(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
-		}
-		budget.Status.DisruptionsAllowed--
-		if err := w.store.Update(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), budget, budget.Namespace); err != nil {
-			return err
-		}
-	}
-	return remove()
-}
-
-// refuseEviction returns the response to an eviction that a PodDisruptionBudget does not currently
-// allow.
-func refuseEviction(retryAfter int, cause string) error {
-	refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
-	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
-	return refusal
-}
-
-func (w *World) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
-	var budgets []*policyv1.PodDisruptionBudget
-	for _, object := range w.store.sorted(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), pod.Namespace) {
-		budget, ok := object.(*policyv1.PodDisruptionBudget)
-		if ok && budgetSelects(budget, pod) {
-			budgets = append(budgets, budget)
-		}
-	}
-	return budgets
-}
-
-func budgetSelects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	return err == nil && budget.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels))
 }
 
 // Request is a request of a process to the API server, or a read from its cache.
