@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -52,6 +54,15 @@ func notedImage(attempt lock.Attempt) *string {
 	return new(strings.TrimPrefix(attempt.Image, lock.NoImage))
 }
 
+// notedRequest returns the noted time of the request, or now if it is not noted.
+func notedRequest(attempt lock.Attempt, now time.Time) *metav1.Time {
+	at, err := time.Parse(time.RFC3339, attempt.RequestTime)
+	if err != nil {
+		at = now
+	}
+	return toMetaTime(at)
+}
+
 // maxMilestones bounds the milestones in a record that were notified for an earlier object.
 const maxMilestones = 16
 
@@ -74,11 +85,7 @@ func notifiedMilestones(record history.Record) []string {
 func (s *scope[T]) recoverNotes(attempt lock.Attempt) {
 	r, before := &s.record, s.attempt(s.record)
 	if r.RequestTime == nil && (attempt.Requested || s.claimed && attempt.Key == "") { // an earlier release did not note it
-		at, err := time.Parse(time.RFC3339, attempt.RequestTime)
-		if err != nil {
-			at = s.now
-		}
-		r.RequestTime = toMetaTime(at)
+		r.RequestTime = notedRequest(attempt, s.now)
 	}
 	if r.PrecedingChannel == nil && attempt.Channels != "" {
 		r.PrecedingChannel, r.Channels = &attempt.FormerChannel, strings.Split(attempt.Channels, ",")

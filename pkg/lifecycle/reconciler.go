@@ -186,7 +186,7 @@ func (r *Reconciler[T]) abandonOrphan(ctx context.Context, holder lock.Holder, a
 	obj.SetName(holder.Name)
 	obj.SetUID(types.UID(holder.UID))
 	record := lostRecord(attempt)
-	record.RequestTime = toMetaTime(r.Clock.Now())
+	record.RequestTime = notedRequest(attempt, r.Clock.Now())
 	never := engine.FromBool(func(context.Context) (bool, error) { return false, nil }) // nothing is acquired from now on
 	plan := r.Kind.Plan(obj, record, attempt.Type, never)
 	book := plan.Book

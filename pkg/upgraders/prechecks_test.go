@@ -114,3 +114,12 @@ func TestPreHealthCheck_acceptance_is_outdated(t *testing.T) {
 		})
 	}
 }
+
+// A Prometheus that restarts with the nodes starts the waiting time of each alert anew.
+func TestPendingAlertsCountAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := NewStepSet(Deps{Config: config.Default()}, Attempt{})
+	if before, after := s.healthChecks().Options.PendingAlerts, s.postHealthChecks().Options.PendingAlerts; before || !after {
+		t.Errorf("pending alerts count before the upgrade: %t, after it: %t", before, after)
+	}
+}

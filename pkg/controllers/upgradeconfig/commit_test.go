@@ -59,6 +59,28 @@ func TestRequestIsWithdrawnWhateverHappensToItsObject(t *testing.T) {
 	}
 }
 
+// An object of the same name that is created while the operator is down does not keep the request of its predecessor.
+func TestRequestOfAReplacedObjectIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.AcceptDelay = 6 * time.Hour
+	w.runUntilRequested()
+	w.Process.Kill()
+	w.remove(upgrade)
+	cfg := w.get(upgrade)
+	cfg.Finalizers = nil
+	w.Update(cfg)
+	w.Create(upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version, s.UpgradeAt = "4.4.7", w.Clock().Now().AddDate(0, 1, 0).Format(time.RFC3339)
+	}))
+	w.RunFor(time.Hour)
+	w.Begin()
+	w.RunFor(15 * time.Minute)
+	if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update != nil || w.holder() != "" {
+		t.Errorf("the request is %+v, the lock is held by %q", update, w.holder())
+	}
+}
+
 // The update began and was superseded while the operator was down: the upgrade had commenced.
 func TestSupersededWhileTheOperatorWasDown(t *testing.T) {
 	t.Parallel()
