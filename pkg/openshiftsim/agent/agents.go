@@ -84,7 +84,7 @@ func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	defer c.mu.Unlock()
 	now := a.options.Clock.Now()
 	c.advance(&s, now)
-	// An update that the work requests begins in the next pass, for which the report of the request is the cause.
+	// The cluster begins a requested update in the next pass, which the change of the status triggers.
 	if err := c.Answer(ctx, a.client, work, now, nil); err != nil {
 		return poll, ignoreBehind(err)
 	}
