@@ -15,7 +15,7 @@ func TestWithMoments(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 31, 23, 58, 30, 900_000_000, time.UTC)
 	for text, want := range map[string]string{
-		"plain": "plain", "${now}": "2026-12-31T23:58:30Z", "${now+90s}": "2027-01-01T00:00:00Z", "${now-1h}": "2026-12-31T22:58:30Z",
+		"plain": "plain", "${now}": "2026-12-31T23:58:30Z", "${now+90s}": "2027-01-01T00:00:00Z", "${now +90s}": "2027-01-01T00:00:00Z", "${now-1h}": "2026-12-31T22:58:30Z",
 		"${cron}": "59 23 31 12 *", "${cron+29s}": "59 23 31 12 *", "${cron+2m}": "1 0 1 1 *", "${cron+29100ms}": "59 23 31 12 *",
 		"from ${now} to ${now+1s}": "from 2026-12-31T23:58:30Z to 2026-12-31T23:58:31Z", "${HOME}": "${HOME}", "$(NAME)": "$(NAME)",
 	} {
