@@ -25,7 +25,7 @@ DEMO_REAL = $(REAL)$(ALERTS)$(KEEP)
 .PHONY: demo
 demo: $(if $(DEMO_REAL),$(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build,bin/devcluster) ## Upgrade a simulated cluster in virtual time, and print each step. SCENARIO=name takes another scenario; REAL=1 takes a real API server, ALERTS=1 Prometheus and Alertmanager, too, and KEEP=1 keeps all that up.
 ifneq ($(strip $(DEMO_REAL)),)
-	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
+	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO),--speed=240) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
 else
 	bin/devcluster simulate $(or $(SCENARIO),healthy-z) --speed=1 --describe
 endif
