@@ -56,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 		v.applied = form != delivery.FormWithdraw && delivery.Read(platform).IsApplied()
 	}
 	v.pre, v.post = readAction(pre), readAction(post)
-	v.applied = v.applied || v.pre != nil && v.pre.Applied
+	v.applied = v.applied || delivery.Read(pre).IsApplied()
 	if run.Spec.ClusterVersion == nil && !v.applied { // only the operators are upgraded
 		operators, _, err := cluster.Delivered(ctx, delivery.OperatorsName(run.Namespace))
 		if err != nil {
@@ -72,9 +72,8 @@ func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
 	if work == nil {
 		return nil
 	}
-	f := delivery.Read(work)
-	state, _ := f.Action()
-	return &fleetv1alpha1.ActionStatus{Applied: f.IsApplied(), State: state}
+	state, _ := delivery.Read(work).Action()
+	return &fleetv1alpha1.ActionStatus{Applied: delivery.MayBeApplied(work), State: state}
 }
 
 // observeProgress returns since when the cluster has reported the same. A restart while a run stalls changes nothing.

@@ -103,8 +103,9 @@ func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 }
 
 // WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
-// the cluster, or for an unreachable or silent agent. It is zero once the cluster has accepted the release, because
-// a request may have been withdrawn too late.
+// the cluster, or for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action
+// may have silenced it. WaitsSince is zero once the cluster has accepted the release, because a request may have been
+// withdrawn too late.
 func (m *FleetMember) WaitsSince() time.Time {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
 		return time.Time{}
@@ -113,7 +114,10 @@ func (m *FleetMember) WaitsSince() time.Time {
 	if s.Accepted || record.RequestTime != nil || record.CommenceTime != nil || record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil {
 		return time.Time{}
 	}
-	waits := func(reason string) bool { return reason == engine.ReasonPaused || delivery.AwaitsAgent(reason) }
+	acted := delivery.HasActed(m.Run)
+	waits := func(reason string) bool {
+		return reason == engine.ReasonPaused || !acted && delivery.AwaitsAgent(reason)
+	}
 	condition := fleetv1alpha1.ConditionProgressing // of a run that has not started
 	if s.Reason == fleetv1alpha1.ReasonLockedBy {
 		condition = fleetv1alpha1.ConditionAccepted

@@ -31,3 +31,25 @@ func TestWaitsSince_ends_once_the_release_is_accepted(t *testing.T) {
 		}
 	}
 }
+
+// The admission of a cluster that may have applied an action stays while its agent is silent. A hold still ends it.
+func TestWaitsSince_ends_once_an_action_may_be_applied(t *testing.T) {
+	t.Parallel()
+	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	for _, step := range []string{fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepUpgradeDelivered} {
+		for _, reason := range []string{engine.ReasonPaused, fleetv1alpha1.ReasonUnreachable, fleetv1alpha1.ReasonDelivered} {
+			for _, applied := range []bool{false, true} {
+				run := &fleetv1alpha1.ClusterUpgradeRun{}
+				run.Spec.Attempt, run.Status.Attempt, run.Status.Reason = 1, 1, reason
+				run.Status.PreUpgradeAction = &fleetv1alpha1.ActionStatus{Applied: applied}
+				run.Status.History = []history.Record{{Attempt: 1, Conditions: []history.StepCondition{{
+					Type: step, Status: metav1.ConditionFalse, Reason: reason, StartTime: &since,
+				}}}}
+				m := FleetMember{Member: rollout.Member{State: rollout.Initialized}, Run: run}
+				if got, want := !m.WaitsSince().IsZero(), !applied || reason == engine.ReasonPaused; got != want {
+					t.Errorf("%s, %s, applied %t: it waits %t, want %t", step, reason, applied, got, want)
+				}
+			}
+		}
+	}
+}

@@ -7,13 +7,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -66,7 +64,7 @@ func (c *Cluster) awaitAgent(ctx context.Context, now time.Time) (engine.Result,
 	case err != nil || !c.isOwn(work):
 		return engine.Result{}, err
 	case work.DeletionTimestamp.IsZero():
-		if !isTaken(work) && !now.Before(work.CreationTimestamp.Add(reportGrace)) {
+		if !delivery.IsTaken(work) && !now.Before(work.CreationTimestamp.Add(reportGrace)) {
 			return engine.Wait(fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent does not apply ManifestWork %s", work.Name), nil
 		}
 		return engine.Result{}, nil
@@ -75,11 +73,6 @@ func (c *Cluster) awaitAgent(ctx context.Context, now time.Time) (engine.Result,
 		return engine.WaitFor(rest, reasonSoaking, "waiting until the agent gives up ManifestWork %s", work.Name), nil
 	}
 	return engine.Wait(fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent does not give up ManifestWork %s", work.Name), nil
-}
-
-// isTaken reports whether the agent must give up a work before it is gone.
-func isTaken(work *workv1.ManifestWork) bool {
-	return slices.Contains(work.Finalizers, workv1.ManifestWorkFinalizer)
 }
 
 // proveAgent reports whether the agent has given up the work of the preflight since the soak was over. A missing work is
@@ -102,7 +95,7 @@ func (c *Cluster) proveAgent(ctx context.Context, until time.Time, isOver bool) 
 	case work == nil:
 		_, _, err = c.deliver(ctx, desired)
 		return false, err
-	case isOver && c.isOwn(work) && isTaken(work):
+	case isOver && c.isOwn(work) && delivery.IsTaken(work):
 		err = c.remove(ctx, work.Name)
 		c.Writes.note(key, nil, end) // also if the answer was lost
 		return false, err

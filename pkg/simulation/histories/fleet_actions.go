@@ -107,6 +107,7 @@ func laterActions() []action[*fleet] {
 		}},
 		{"continue without a canary", 1, func(f *fleet) { f.answer(fleetv1beta1.ContinueWithoutCanaryAnnotation, "its site is closed") }},
 		{"forget the failure of the cluster that failed last", 3, func(f *fleet) { f.answer(fleetv1beta1.ForgetFailureAnnotation, "its disk is broken") }},
+		{"a pre-action disconnects its cluster", 4, func(f *fleet) { f.trouble(func(m *member) { m.cutsOff = true }) }},
 	}
 }
 
@@ -237,7 +238,7 @@ func (f *fleet) trouble(do func(*member)) {
 
 // recoverMember ends all trouble of a cluster.
 func (f *fleet) recoverMember(m *member) {
-	m.fails, m.refuses, m.jobFail, m.offline, m.degraded = false, false, false, false, false
+	m.fails, m.refuses, m.jobFail, m.offline, m.degraded, m.cutsOff = false, false, false, false, false, false
 	m.takes = min(m.takes, time.Hour)
 	m.endPreflight()
 	f.accept(m, true)

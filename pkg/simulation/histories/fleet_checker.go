@@ -21,6 +21,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	works "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
@@ -186,7 +187,7 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 		c.begins(change.Time, before, run)
 	}
 	if before != nil && !before.Spec.AdmissionTime.IsZero() && run.Spec.AdmissionTime.IsZero() {
-		c.withdrawn(run)
+		c.withdrawn(change.Time, before, run)
 	}
 	ended := isEnded(run)
 	if m := c.f.member(run.Namespace); ended && run.Status.State == fleetv1alpha1.StateComplete && !m.forges && !m.has(run.Spec.ClusterVersion.Version) {
@@ -221,8 +222,13 @@ func (c *fleetChecker) begins(now time.Time, before, run *fleetv1alpha1.ClusterU
 	}
 }
 
-// withdrawn checks that an admission is withdrawn only while nothing is requested from the cluster.
-func (c *fleetChecker) withdrawn(run *fleetv1alpha1.ClusterUpgradeRun) {
+// withdrawn checks that an admission is withdrawn only while nothing is requested from the cluster
+// and, unless a user holds the cluster, before a pre-action has begun on it.
+func (c *fleetChecker) withdrawn(now time.Time, before, run *fleetv1alpha1.ClusterUpgradeRun) {
+	acted := c.f.member(run.Namespace).actedAt
+	if before.Status.Reason != engine.ReasonPaused && !acted.Before(before.Spec.AdmissionTime.Time) && c.long(acted, now) {
+		c.f.violate("admission: that of %s is withdrawn (%s), and its pre-action has begun at %s", run.Namespace, before.Status.Reason, acted.UTC().Format(time.TimeOnly))
+	}
 	c.begun[admissionKey(run)]--
 	work := c.works[client.ObjectKey{Namespace: run.Namespace, Name: works.UpgradeName(run.Namespace)}]
 	uid := run.Spec.ManagedClustersUpgrade.UID

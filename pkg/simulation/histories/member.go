@@ -40,6 +40,7 @@ type member struct {
 	refuses  bool          // the cluster version operator rejects requests
 	jobFail  bool          // Jobs fail
 	degraded bool          // an operator is degraded after upgrades
+	cutsOff  bool          // a pre-action disconnects the agent from the hub
 
 	acceptRisks any // accepted by an administrator before the history
 
@@ -50,6 +51,7 @@ type member struct {
 	everOffline bool // the agent was unable to reach the hub at some time
 	edited      bool // another client has removed the deleteOption of a work
 
+	actedAt   time.Time            // start of the last Job of a pre-action
 	since     map[string]time.Time // start of a release or a Job
 	succeeded map[string]time.Time // start of each Job that has succeeded, by name
 	answered  map[string]string    // the agent's reports, by work
@@ -170,6 +172,10 @@ func (m *member) operate() {
 			m.since[name] = now
 			m.spoke.BeginJob(job)
 			m.fleet.checker.jobBegan(m, job.GetName())
+			if strings.HasPrefix(job.GetName(), "pre") {
+				m.actedAt = now
+				m.offline = m.offline || m.cutsOff
+			}
 		case now.Sub(m.since[name]) > time.Minute:
 			end := "Failed"
 			if !m.jobFail {

@@ -17,6 +17,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Fleet checks the objects of a fleet. The objects of each kind must be passed in the order in
@@ -200,14 +201,16 @@ var ranks = map[fleetv1alpha1.ClusterUpgradeState]int{
 }
 
 // states checks that a cluster never goes back within an attempt and that its final state persists,
-// except for a late success. If nothing was requested from a cluster, it may be pending again.
+// except for a late success. A cluster may be pending again if nothing was requested from it and, unless
+// a user has held it, no pre-action was applied.
 func states(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Status.State, before.Status.State
 	if before.Status.Attempt != run.Status.Attempt || is == was {
 		return nil
 	}
 	late := was == fleetv1alpha1.StateFailed && is == fleetv1alpha1.StateComplete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
-	withdrawn := run.Spec.AdmissionTime.IsZero() && was == fleetv1alpha1.StateInitialized && is == fleetv1alpha1.StateNotStarted
+	acted := before.Status.PreUpgradeAction != nil && before.Status.PreUpgradeAction.Applied && before.Status.Reason != engine.ReasonPaused
+	withdrawn := run.Spec.AdmissionTime.IsZero() && was == fleetv1alpha1.StateInitialized && is == fleetv1alpha1.StateNotStarted && !acted
 	if ranks[is] <= ranks[was] && !late && !withdrawn {
 		return fmt.Errorf("cluster %s was %s, and is %s: %s", run.Namespace, was, is, run.Status.Reason)
 	}

@@ -70,6 +70,18 @@ func Read(work *workv1.ManifestWork) *Feedback {
 	return f
 }
 
+// IsTaken reports whether an agent has put its finalizer on a work, which it does before it applies anything.
+func IsTaken(work *workv1.ManifestWork) bool {
+	return slices.Contains(work.Finalizers, workv1.ManifestWorkFinalizer)
+}
+
+// MayBeApplied reports whether the agent has applied a manifest of a work, or may have without having reported it.
+func MayBeApplied(work *workv1.ManifestWork) bool {
+	f := Read(work)
+	return f.IsApplied() || IsTaken(work) &&
+		(f.Applied != metav1.ConditionFalse || slices.ContainsFunc(f.Manifests, func(m Manifest) bool { return m.Applied == metav1.ConditionTrue }))
+}
+
 // identify returns the identity of a manifest, and whether the manifest can be decoded.
 func identify(m *workv1.Manifest) (Manifest, bool) {
 	var o metav1.PartialObjectMetadata

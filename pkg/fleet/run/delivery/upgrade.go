@@ -153,15 +153,23 @@ func upgradeConfigSpec(release *fleetv1beta1.ClusterVersionSpec, template *fleet
 
 const operatorsGrace = 90 * time.Second // how long the Job that approves operators lives beyond their timeout
 
-// AwaitsAgent reports whether a step with that reason waits for an unreachable or silent agent. Before the request, the
-// cluster is pending again after the stall timeout, and does not fail.
+// AwaitsAgent reports whether a step with that reason waits for an unreachable or silent agent. Before the request and
+// before an action, the cluster is pending again after the stall timeout, and does not fail.
 func AwaitsAgent(reason string) bool {
 	return reason == fleetv1alpha1.ReasonUnreachable || reason == fleetv1alpha1.ReasonDelivered
 }
 
-// agentGrace returns by how much an unreachable or silent agent extends a deadline before the request.
+// HasActed reports whether the agent has applied the action before the upgrade in this attempt, or may have. The cluster has
+// then begun: the action may be why its agent is silent.
+func HasActed(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	action := run.Status.PreUpgradeAction
+	return run.Status.Attempt == run.Spec.Attempt && action != nil && action.Applied
+}
+
+// agentGrace returns by how much an unreachable or silent agent extends a deadline before the request. It is zero once the
+// action before the upgrade may have been applied.
 func agentGrace(run *fleetv1alpha1.ClusterUpgradeRun, reason string) time.Duration {
-	if !AwaitsAgent(reason) {
+	if HasActed(run) || !AwaitsAgent(reason) {
 		return 0
 	}
 	return Timeout(run.Spec.Timeouts.Stall, fleetv1beta1.DefaultStallTimeout)
