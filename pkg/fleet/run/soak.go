@@ -104,7 +104,8 @@ func (c *Cluster) proveAgent(ctx context.Context, until time.Time, isOver bool) 
 }
 
 // observePlatform returns since when the cluster version operator reports that the release is not failing. The result is why
-// the soak does not count now; zero if it does.
+// the soak does not count now; zero if it does. Beside an UpgradeConfig, the work of the preflight observes the
+// ClusterVersion.
 func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Time, engine.Result, error) {
 	work, result, err := c.observed(ctx)
 	if err != nil || !result.IsZero() {
@@ -114,11 +115,19 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 		return time.Time{}, result, err
 	}
 	p, f := ReadPlatform(c.Run, work), delivery.Read(work)
+	reportBy := run.Since.Add(reportGrace)
+	if !delivery.HasClusterVersion(work) {
+		work, err = c.work(ctx, delivery.PreflightName(c.Run.Namespace))
+		if err != nil || !c.isOwn(work) { // proveAgent delivers it, or has removed it
+			return time.Time{}, engine.Result{}, err
+		}
+		reportBy = latest(reportBy, work.CreationTimestamp.Add(reportGrace), run.Now.Add(reportGrace))
+	}
 	switch {
 	case p.Failing.IsTrue():
 		return time.Time{}, c.failing(fleetv1alpha1.StepSoaked, fleetv1alpha1.ReasonUnhealthyDuringSoak, &p.Failing, run), nil
-	case !f.IsApplied() && run.Now.Before(run.Since.Add(reportGrace)):
-		return time.Time{}, engine.WaitFor(run.Since.Add(reportGrace).Sub(run.Now), reasonSoaking, "observing the cluster once its agent reports"), nil
+	case !f.IsApplied() && run.Now.Before(reportBy):
+		return time.Time{}, engine.WaitFor(reportBy.Sub(run.Now), reasonSoaking, "observing the cluster once its agent reports"), nil
 	case !f.IsApplied(): // what it reports is about an earlier work
 		return time.Time{}, waitForApply(work.Name, f), nil
 	case p.Stage != delivery.StageCompleted:
