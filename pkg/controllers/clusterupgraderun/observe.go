@@ -27,13 +27,16 @@ import (
 // cluster returns the steps of a run, with its last record.
 func (r *Reconciler) cluster(run *fleetv1alpha1.ClusterUpgradeRun) fleetrun.Cluster {
 	return fleetrun.Cluster{
-		Client: r.client, Run: run, Record: run.Record(), Image: r.Image, ReplicaSets: r.ReplicaSets, Writes: r.writes,
+		Client: r.client, Run: run, Record: run.Record(), Image: r.Image, ReplicaSets: r.ReplicaSets, Writes: r.writes, Watched: r.view(run).watched,
 	}
 }
 
 // observe reads from the cache what a pass over a run depends on.
 func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (view, error) {
-	var v view
+	v, now := view{watched: r.view(run).watched}, r.Clock.Now()
+	if v.watched.IsZero() || v.watched.After(now) { // the clock may jump back
+		v.watched = now
+	}
 	var err error
 	if v.upgrade, err = fleetrun.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleetrun.ErrNoUpgrade) {
 		return v, err
@@ -159,6 +162,7 @@ type view struct {
 	failing  bool // the agent reports what may fail the run
 	pre      *fleetv1alpha1.ActionStatus
 	post     *fleetv1alpha1.ActionStatus
+	watched  time.Time // since when this process looks at the run
 	progress progress
 }
 

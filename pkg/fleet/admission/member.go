@@ -151,6 +151,8 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 		return step.StartTime.Add(timeout)
 	}
 	return time.Time{}
+	case step.Type == fleetv1alpha1.StepSoaked: // the run looks at the cluster first
+		return time.Time{}
 }
 
 // Stalled returns the condition of a run that makes no progress, whose reason is the step; nil if it does.

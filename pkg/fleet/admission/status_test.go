@@ -257,7 +257,7 @@ func TestMember_state(t *testing.T) {
 		{"delivery that is paused", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered), notRequested, paused), 1, rollout.Member{State: rollout.Initialized}},
 		{"deadline of the delivery", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered)), 1, rollout.Member{State: rollout.Initialized, Deadline: minutes(30)}},
 		{"deadline of the platform", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepClusterUpgraded), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Timeouts.ClusterUpgrade = "95m" }), 1, rollout.Member{State: rollout.PartialUpgrade, Deadline: minutes(95)}},
-		{"deadline of the soak", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepSoaked), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Timeouts.Soak = "30m" }), 1, rollout.Member{State: rollout.PartialUpgrade, Deadline: minutes(150)}},
+		{"no deadline of the soak, whose run looks first", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepSoaked), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Timeouts.Soak = "30m" }), 1, rollout.Member{State: rollout.PartialUpgrade}},
 		{"late success of an earlier attempt is retried", run("a", fleetv1alpha1.StateComplete, fleetv1alpha1.ReasonLateSuccess, retry), 2, rollout.Member{State: rollout.NotStarted}},
 		{"no deadline of a step without a timeout", run("a", fleetv1alpha1.StatePartialUpgrade, "", step("WorksRemoved")), 1, rollout.Member{State: rollout.PartialUpgrade}},
 	} {

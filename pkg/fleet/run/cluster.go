@@ -64,6 +64,7 @@ type Cluster struct {
 	Image       string         // of the Job that approves operators
 	ReplicaSets bool           // ManifestWorkReplicaSets deliver the actions
 	Writes      *Writes        // of all runs of the process
+	Watched     time.Time      // since when the process looks at the run
 }
 
 // ErrNoUpgrade is a run whose ManagedClustersUpgrade does not exist.

@@ -112,7 +112,7 @@ func (c *Cluster) finalSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade) []eng
 			Do:         c.Soaked,
 			Repeatable: true,
 			SlowAfter:  c.soakSlowAfter(),
-			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepSoaked),
+			FailAfter:  c.soakFailAfter(),
 			FailReason: fleetv1alpha1.ReasonSoakTimedOut,
 			Milestone:  engine.MilestoneCompleted,
 		},
@@ -144,6 +144,17 @@ func (c *Cluster) actionSlowAfter(name string) time.Duration {
 		return ReplicaSetLimit
 	}
 	return 0
+}
+
+// soakFailAfter returns how long the soak may take. The absence of a hub says nothing about the cluster: one that starts looks
+// for the soak and the stall timeout.
+func (c *Cluster) soakFailAfter() time.Duration {
+	limit, start := delivery.StepTimeout(c.Run, fleetv1alpha1.StepSoaked), c.Record.Step(fleetv1alpha1.StepSoaked).StartTime
+	if limit == 0 || start == nil {
+		return limit
+	}
+	timeouts := &c.Run.Spec.Timeouts
+	return max(limit, c.Watched.Sub(start.Time)+delivery.Timeout(timeouts.Soak, "")+delivery.Timeout(timeouts.Stall, fleetv1beta1.DefaultStallTimeout))
 }
 
 // soakSlowAfter returns the time until the soak stalls: until it is interrupted for the stall timeout.

@@ -45,6 +45,7 @@ func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, er
 	}
 	soak := delivery.Timeout(c.Run.Spec.Timeouts.Soak, "")
 	until := latest(healthy, available, run.Now).Add(soak)
+	until = latest(until, c.Watched.Add(reportGrace), run.Now.Add(reportGrace)) // a hub that starts waits for news
 	isOver := !run.Now.Before(until)
 	isProven, err := c.proveAgent(ctx, until, isOver)
 	switch {
