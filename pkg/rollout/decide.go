@@ -199,7 +199,7 @@ func (t *tally) observeStage(plan *Plan, m *Member, now time.Time) {
 	switch {
 	case m.State != NotStarted || m.CleaningUp:
 		t.inStage++
-	case !m.DeselectedSince.IsZero():
+	case !m.DeselectedSince.IsZero() && m.mayLeave():
 		t.deselected++
 	case m.Hold != "":
 		if t.held.count++; t.held.count == 1 {

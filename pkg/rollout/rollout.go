@@ -118,6 +118,8 @@ type Member struct {
 	Hold string
 	// HeldSince is since when it must not begin; zero if unknown.
 	HeldSince time.Time
+	// Awaited reports whether a canary has failed in an earlier attempt. It remains a member although it is deselected.
+	Awaited bool
 	// Waived reports whether a person continues without the canary. It takes its turn as any other cluster.
 	Waived bool
 }
@@ -178,10 +180,10 @@ func (m *Member) holdsSlot(now time.Time) bool {
 	return m.InFlight() || m.CleaningUp || m.soaking(now)
 }
 
-// mayLeave reports whether the cluster no longer counts once it is deselected: it has not begun in this attempt,
-// nothing was written to it, or a person has forgotten its failure.
+// mayLeave reports whether the cluster no longer counts once it is deselected: it has not begun in this attempt and is no
+// canary that has failed before, nothing was written to it, or a person has forgotten its failure.
 func (m *Member) mayLeave() bool {
-	return m.State == NotStarted || m.State == Failed && (m.Exempt || m.Forgotten)
+	return m.State == NotStarted && !(m.Awaited && m.IsCanary()) || m.State == Failed && (m.Exempt || m.Forgotten)
 }
 
 // hasFailed reports whether the cluster has failed in this attempt and the failure is not forgotten. A late

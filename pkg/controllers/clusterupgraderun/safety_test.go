@@ -95,6 +95,28 @@ func TestSafety_evicted_canary_that_failed_stops_the_rollout(t *testing.T) {
 	}
 }
 
+// A retry does without a canary that has failed only if a person says so.
+func TestSafety_retry_waits_for_a_canary_that_failed_and_was_evicted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 6, canaries("c1", "c2"), concurrency(2))
+	f.stuck["c2"] = true
+	f.evictWhenOnly("c2", 5*time.Minute)
+	f.RunFor(12 * time.Hour)
+	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Attempt = 2 })
+	f.RunFor(40 * time.Minute)
+	f.expectStop(fleetv1beta1.ReasonHeld, "c1", "c2")
+	f.RunFor(12 * time.Hour)
+	f.expectStop(fleetv1beta1.ReasonCanaryNotAvailable, "c1", "c2")
+	if stop := f.upgrade().Status.Stop; stop == nil || !strings.Contains(stop.Message, "have it selected again") {
+		t.Errorf("%+v", stop)
+	}
+	u := f.upgrade()
+	metav1.SetMetaDataAnnotation(&u.ObjectMeta, fleetv1beta1.ContinueWithoutCanaryAnnotation, "c2@2=its site is closed")
+	f.Update(u)
+	f.RunFor(12 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "ClusterUpgradeTimedOut", "c3": "Complete", "c4": "Complete", "c5": "Complete", "c6": "Complete"})
+}
+
 // evictWhenOnly removes one cluster from the selection some time after its upgrade has begun.
 func (f *fleet) evictWhenOnly(name string, after time.Duration) {
 	f.TB.Helper()

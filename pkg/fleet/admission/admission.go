@@ -87,10 +87,14 @@ func (f *Fleet) Members() []FleetMember {
 			m.SetRun(run, attempt, isSelected)
 		}
 		m.Forget(forgotten[m.Name])
-		if isSelected && m.State == rollout.NotStarted {
+		m.Awaited = fixed && m.Canary && m.State == rollout.NotStarted && run != nil && hasBegunBefore(run)
+		switch {
+		case isSelected && m.State == rollout.NotStarted:
 			m.HoldReason, m.Hold = f.hold(m.Name)
-			m.HeldSince = f.Records[m.Name].HeldSince
+		case m.Awaited && !m.Waived:
+			m.HoldReason, m.Hold = fleetv1beta1.ReasonHeld, "it has failed in an earlier attempt, and is no longer selected: have it selected again"
 		}
+		m.HeldSince = f.Records[m.Name].HeldSince
 		members = append(members, m)
 	}
 	for _, c := range f.Selection.Members {

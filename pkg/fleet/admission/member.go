@@ -102,6 +102,11 @@ func HasFailedBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run != nil && (!run.Spec.AdmissionTime.IsZero() || run.Spec.Attempt > 1 || len(run.Status.History) > 0)
 }
 
+// hasBegunBefore reports whether the cluster of a pending run has begun in an earlier attempt, and something was written to it.
+func hasBegunBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Spec.Outcome == nil && (!run.Spec.AdmissionTime.IsZero() || len(run.Status.History) > 0)
+}
+
 // WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
 // the cluster, or for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action
 // may have silenced it. WaitsSince is zero once the cluster has accepted the release, because a request may have been
@@ -146,13 +151,13 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 		return delivery.PreActionBy(run, &record)
 	case step.Type == fleetv1alpha1.StepUpgradeDelivered:
 		return delivery.ApplyBy(run, &record)
+	case step.Type == fleetv1alpha1.StepSoaked: // the run looks at the cluster first
+		return time.Time{}
 	}
 	if timeout := delivery.StepTimeout(run, step.Type); timeout > 0 {
 		return step.StartTime.Add(timeout)
 	}
 	return time.Time{}
-	case step.Type == fleetv1alpha1.StepSoaked: // the run looks at the cluster first
-		return time.Time{}
 }
 
 // Stalled returns the condition of a run that makes no progress, whose reason is the step; nil if it does.

@@ -115,7 +115,6 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 	if result, err = c.observeOnly(ctx, work); err != nil || !result.IsZero() {
 		return time.Time{}, result, err
 	}
-	p, f := ReadPlatform(c.Run, work), delivery.Read(work)
 	reportBy := run.Since.Add(reportGrace)
 	if !delivery.HasClusterVersion(work) {
 		work, err = c.work(ctx, delivery.PreflightName(c.Run.Namespace))
@@ -124,6 +123,7 @@ func (c *Cluster) observePlatform(ctx context.Context, run engine.Run) (time.Tim
 		}
 		reportBy = latest(reportBy, work.CreationTimestamp.Add(reportGrace), run.Now.Add(reportGrace))
 	}
+	p, f := ReadPlatform(c.Run, work), delivery.Read(work)
 	switch {
 	case p.Failing.IsTrue():
 		return time.Time{}, c.failing(fleetv1alpha1.StepSoaked, fleetv1alpha1.ReasonUnhealthyDuringSoak, &p.Failing, run), nil

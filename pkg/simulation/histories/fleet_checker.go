@@ -349,7 +349,7 @@ func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClust
 		hasFailed := isEnded(canary) && !isComplete || canary.Spec.Outcome != nil
 		isForgotten := hasFailed && invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, canary.Namespace, run.Spec.Attempt)
 		isSelected := c.long(c.selected[selectionKey(placementOf(u), canary.Namespace)], now)
-		if !isComplete && !isForgotten && (hasBegun || isSelected) {
+		if !isComplete && !isForgotten && (hasBegun || isSelected || isAwaited(u, canary)) {
 			c.f.violate("admission: %s begins before the canary %s is complete: %s: %s", run.Namespace, canary.Namespace, canary.Status.State, canary.Status.Reason)
 			return
 		}

@@ -97,7 +97,7 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 			want.Complete++
 		case current && run.Status.State == fleetv1alpha1.StateFailed && (selected || run.Spec.Outcome == nil && !invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, m.name, run.Spec.Attempt)):
 			want.Failed++
-		case selected:
+		case selected, isAwaited(u, run):
 			want.Pending++
 		}
 	}
@@ -106,6 +106,21 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 	}
 	c.f.report.Cleanup = true
 	return ""
+}
+
+// isAwaited reports whether a retry waits for a canary even if it is not selected, because it has
+// failed in an earlier attempt. The run may be nil.
+func isAwaited(u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	attempt := max(1, u.Status.Attempt)
+	if run == nil || !run.Spec.Canary || run.Spec.Outcome != nil || u.Spec.UpgradeStrategy.CanaryClusters == nil ||
+		invariants.Names(u, fleetv1beta1.ContinueWithoutCanaryAnnotation, run.Namespace, attempt) {
+		return false
+	}
+	if run.Spec.AdmissionTime.IsZero() {
+		return len(run.Status.History) > 0
+	}
+	isLate := run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+	return run.Spec.Attempt < attempt && (run.Status.State != fleetv1alpha1.StateComplete || isLate)
 }
 
 // runOf returns the run of a cluster, or nil.
