@@ -98,9 +98,6 @@ var keptSeeds = map[Kind][]keptSeed{
 			"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request", 918274233, 47,
 			mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
 		}, {
-			"an upgrade that is complete does not rest while a dry run is requested", 693620897, 47,
-			mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& s.cache.preflight.isOver() {", "&& s.cache.preflight.isOver() && (!MUTANT || !s.Upgrade.Spec.DryRun) {"}},
-		}, {
 			"two hubs whose caches differ add and remove the finalizer of a run in turn", 550103, 50,
 			mutant{{"pkg/controllers/clusterupgraderun/observe.go", "err != nil || confirmed != found {", "err != nil || !MUTANT && confirmed != found {"}},
 		}, {
@@ -221,6 +218,10 @@ var keptTests = []keptTest{
 		"a work of a dry run is created for another process after the upgrade was deleted, and stays",
 		"pkg/controllers/managedclustersupgrade", "TestDryRun_work_of_an_upgrade_that_is_gone",
 		mutant{{"pkg/controllers/managedclustersupgrade/preflight.go", "if err != nil || len(works)+len(runs.Items) == 0 {", "if MUTANT || err != nil || len(works)+len(runs.Items) == 0 {"}},
+	}, {
+		"an upgrade that is complete does not rest while a dry run is requested",
+		"pkg/controllers/managedclustersupgrade", "TestSelection",
+		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& s.cache.preflight.isOver() {", "&& s.cache.preflight.isOver() && (!MUTANT || !s.Upgrade.Spec.DryRun) {"}},
 	},
 }
 
