@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -84,9 +86,17 @@ func (a *Agents) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	defer c.mu.Unlock()
 	now := a.options.Clock.Now()
 	c.advance(&s, now)
-	// The cluster begins a requested update in the next pass, which the change of the status triggers.
-	if err := c.Answer(ctx, a.client, work, now, nil); err != nil {
-		return poll, ignoreBehind(err)
+	if work.DeletionTimestamp != nil {
+		c.Delete(work)
+		return reconcile.Result{}, a.patchFinalizer(ctx, work, controllerutil.RemoveFinalizer)
+	}
+	if !controllerutil.ContainsFinalizer(work, workv1.ManifestWorkFinalizer) {
+		return poll, a.patchFinalizer(ctx, work, controllerutil.AddFinalizer)
+	}
+	c.Apply(work, now)
+	c.advance(&s, now)
+	if err := a.report(ctx, work, c.Apply(work, now)); err != nil {
+		return reconcile.Result{}, err
 	}
 	return poll, a.claim(ctx, managed, c)
 }
@@ -108,6 +118,26 @@ func (a *Agents) spoke(managed *clusterv1.ManagedCluster) *cluster {
 		a.spokes[managed.Name] = found
 	}
 	return found
+}
+
+// patchFinalizer adds or removes the agent's finalizer.
+func (a *Agents) patchFinalizer(ctx context.Context, work *workv1.ManifestWork, change func(client.Object, string) bool) error {
+	changed := work.DeepCopy()
+	if !change(changed, workv1.ManifestWorkFinalizer) {
+		return nil
+	}
+	err := a.client.Patch(ctx, changed, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{}))
+	return ignoreBehind(err)
+}
+
+// report patches the status of a work if it has changed.
+func (a *Agents) report(ctx context.Context, work *workv1.ManifestWork, status workv1.ManifestWorkStatus) error {
+	if equality.Semantic.DeepEqual(work.Status, status) {
+		return nil
+	}
+	changed := work.DeepCopy()
+	changed.Status = status
+	return ignoreBehind(a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})))
 }
 
 // claim publishes the installed release as a claim of the ManagedCluster if it has changed.
