@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	lua "github.com/yuin/gopher-lua"
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -135,21 +137,60 @@ func TestArgoCD_health(t *testing.T) {
 	}
 }
 
-// TestFlux_health evaluates the expressions for every state of an upgrade.
-func TestFlux_health(t *testing.T) {
-	t.Parallel()
-	var kustomization struct {
-		Spec struct {
-			HealthCheckExprs []map[string]string `json:"healthCheckExprs"`
-		} `json:"spec"`
+// kustomization holds the parts of a Kustomization of Flux that decide when it is ready.
+type kustomization struct {
+	Metadata struct{ Name string }
+	Spec     struct {
+		DependsOn        []struct{ Name string } `json:"dependsOn"`
+		Wait             bool                    `json:"wait"`
+		HealthCheckExprs []map[string]string     `json:"healthCheckExprs"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "../deploy/gitops/flux.yaml")), &kustomization); err != nil || len(kustomization.Spec.HealthCheckExprs) != 1 {
-		t.Fatalf("%+v: %v", kustomization, err)
+}
+
+func kustomizations(t *testing.T, file string) []kustomization {
+	t.Helper()
+	var all []kustomization
+	for document := range strings.SplitSeq(read(t, file), "\n---\n") {
+		var k kustomization
+		if err := yaml.Unmarshal([]byte(document), &k); err != nil || len(k.Spec.HealthCheckExprs) != 1 || !k.Spec.Wait {
+			t.Fatalf("%+v: %v", k, err)
+		}
+		all = append(all, k)
 	}
+	return all
+}
+
+// fluxHealth returns the names of the expressions that are true for an object, separated by spaces.
+func (k kustomization) fluxHealth(t *testing.T, object map[string]any) string {
+	t.Helper()
 	env, err := cel.NewEnv(cel.Variable("metadata", cel.DynType), cel.Variable("status", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var healths []string
+	for _, name := range []string{"inProgress", "failed", "current"} {
+		ast, issues := env.Compile(k.Spec.HealthCheckExprs[0][name])
+		if issues.Err() != nil {
+			t.Fatal(issues.Err())
+		}
+		program, err := env.Program(ast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch got, _, err := program.Eval(object); {
+		case err != nil:
+			t.Fatal(err)
+		case got.Value() == true:
+			healths = append(healths, name)
+		}
+	}
+	return strings.Join(healths, " ")
+}
+
+// TestFlux_health evaluates the expressions for every state of an upgrade.
+func TestFlux_health(t *testing.T) {
+	t.Parallel()
+	k := kustomizations(t, "../deploy/gitops/flux.yaml")[0]
 	for _, row := range healthRows(t) {
 		want := "inProgress"
 		switch {
@@ -158,22 +199,67 @@ func TestFlux_health(t *testing.T) {
 		case row.ready == "True":
 			want = "current"
 		}
-		for name, expression := range kustomization.Spec.HealthCheckExprs[0] {
-			if name == "apiVersion" || name == "kind" {
-				continue
-			}
-			ast, issues := env.Compile(expression)
-			if issues.Err() != nil {
-				t.Fatal(issues.Err())
-			}
-			program, err := env.Program(ast)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, _, err := program.Eval(row.object())
-			if err != nil || got.Value() != (name == want) {
-				t.Errorf("%s: %s is %v, %v, want %s", row.state, name, got, err, want)
+		if got := k.fluxHealth(t, row.object()); got != want {
+			t.Errorf("%s: %s, want %s", row.state, got, want)
+		}
+	}
+}
+
+// TestFlux_hubs evaluates the gate between two hubs: it opens only if the fleet of the first one is complete.
+func TestFlux_hubs(t *testing.T) {
+	t.Parallel()
+	hubs := kustomizations(t, "../deploy/gitops/flux-hubs.yaml")
+	if len(hubs) != 2 || len(hubs[0].Spec.DependsOn) > 0 || len(hubs[1].Spec.DependsOn) != 1 || hubs[1].Spec.DependsOn[0].Name != hubs[0].Metadata.Name {
+		t.Fatalf("%+v", hubs)
+	}
+	condition := func(name, status string, observed float64) map[string]any {
+		return map[string]any{"type": name, "status": status, "observedGeneration": observed}
+	}
+	for name, tc := range map[string]struct {
+		conditions []any
+		want       string
+	}{
+		"not observed":                  {nil, "inProgress"},
+		"waits for a window":            {[]any{condition("Complete", "False", 2)}, "inProgress"},
+		"in progress":                   {[]any{condition("Complete", "False", 2), condition("Ready", "False", 2), condition("Reconciling", "True", 2)}, "inProgress"},
+		"a dry run without an obstacle": {[]any{condition("Complete", "False", 2), condition("Ready", "True", 2)}, "inProgress"},
+		"stopped":                       {[]any{condition("Complete", "False", 2), condition("Stalled", "True", 2)}, "failed"},
+		"complete before a change":      {[]any{condition("Complete", "True", 1), condition("Ready", "True", 1)}, "inProgress"},
+		"complete":                      {[]any{condition("Complete", "True", 2), condition("Ready", "True", 2)}, "current"},
+	} {
+		status := map[string]any{}
+		if tc.conditions != nil {
+			status["conditions"] = tc.conditions
+		}
+		for _, hub := range hubs {
+			if got := hub.fluxHealth(t, map[string]any{"metadata": map[string]any{"generation": 2.0}, "status": status}); got != tc.want {
+				t.Errorf("%s: %s: %s, want %s", hub.Metadata.Name, name, got, tc.want)
 			}
 		}
+	}
+}
+
+// TestLarger_fleets_feedback parses the feedback rule of the page and reads the condition of an upgrade with it.
+func TestLarger_fleets_feedback(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(read(t, "../docs/concepts/larger-fleets.md"), "```yaml\n")
+	block, _, _ := strings.Cut(rest, "```")
+	var work workv1.ManifestWorkSpec
+	if err := yaml.UnmarshalStrict([]byte(block), &work); err != nil || len(work.ManifestConfigs) != 1 {
+		t.Fatalf("%+v: %v", work, err)
+	}
+	config := work.ManifestConfigs[0]
+	definition := config.ResourceIdentifier.Group + "_" + config.ResourceIdentifier.Resource
+	if _, err := os.Stat("../deploy/hub/crds/" + definition + ".yaml"); err != nil {
+		t.Error(err)
+	}
+	rule := jsonpath.New("")
+	if err := rule.Parse("{" + config.FeedbackRules[0].JsonPaths[0].Path + "}"); err != nil {
+		t.Fatal(err)
+	}
+	var value strings.Builder
+	conditions := []any{map[string]any{"type": "Ready", "status": "Unknown"}, map[string]any{"type": "Complete", "status": "True"}}
+	if err := rule.Execute(&value, map[string]any{"status": map[string]any{"conditions": conditions}}); err != nil || value.String() != "True" {
+		t.Errorf("%q, %v", value.String(), err)
 	}
 }

@@ -6,6 +6,7 @@ package managedclustersupgrade
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -229,14 +230,43 @@ func TestFleet(t *testing.T) {
 	t.Logf("%d passes, %d statuses", w.reconciles, len(w.published))
 }
 
+// Limits per cluster: writes and reads, and live heap after the rollout, including the simulation.
+const (
+	maxRequests  = 1.05
+	maxHeapBytes = 25_000
+)
+
+// BenchmarkFleet upgrades fleets of increasing size. A quarter of each fleet is upgraded at a time.
 func BenchmarkFleet(b *testing.B) {
-	var w *world
-	for b.Loop() {
-		w = fleetRollout(b, 2000, 500)
+	for _, clusters := range []int{1000, 2500, 5000, 10_000} {
+		b.Run(strconv.Itoa(clusters), func(b *testing.B) {
+			var w *world
+			var held float64
+			for b.Loop() {
+				w = nil
+				before := heap()
+				w = fleetRollout(b, clusters, clusters/4)
+				held = heap() - before
+			}
+			each := func(n float64) float64 { return n / float64(clusters) }
+			requests, bytes := each(float64(len(w.Requests))), each(held)
+			b.ReportMetric(float64(w.reconciles), "passes")
+			b.ReportMetric(float64(len(w.published)), "statuses")
+			b.ReportMetric(requests, "requests/cluster")
+			b.ReportMetric(bytes, "B/cluster")
+			b.ReportMetric(each(float64(b.Elapsed().Milliseconds())/float64(b.N)), "ms/cluster")
+			if requests > maxRequests || bytes > maxHeapBytes {
+				b.Errorf("%.3f requests and %.0f B of heap per cluster, limits %v and %d", requests, bytes, maxRequests, maxHeapBytes)
+			}
+		})
 	}
-	b.ReportMetric(float64(w.reconciles), "passes")
-	b.ReportMetric(float64(len(w.published)), "statuses")
-	b.ReportMetric(float64(len(w.Requests))/2000, "requests/cluster")
+}
+
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 // intervene has another process write a run right before the hub writes it, once.
