@@ -13,6 +13,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // twenty returns a table of 20 steps and 5 cleanup steps. All steps are done at once, except the last of the
@@ -38,6 +39,22 @@ func twenty(last engine.Result) engine.Runbook {
 	return book
 }
 
+// measure runs the benchmark of an operation, and fails if the operation exceeds the limits of allocations and
+// of processor time.
+func measure(b *testing.B, maxAllocations float64, maxTime time.Duration, operation func()) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		operation()
+	}
+	allocations := testing.AllocsPerRun(100, operation)
+	fastest := simulation.FastestPass(b, int(100*time.Millisecond/maxTime), operation)
+	b.ReportMetric(float64(fastest.Nanoseconds())/1000, "best-µs")
+	if allocations > maxAllocations || fastest > maxTime {
+		b.Errorf("%v allocations and %s of processor time, limits %v and %s", allocations, fastest, maxAllocations, maxTime)
+	}
+}
+
 // BenchmarkSteadyPass measures a pass of an upgrade that waits in the last of 20 steps.
 func BenchmarkSteadyPass(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -50,14 +67,13 @@ func BenchmarkSteadyPass(b *testing.B) {
 	}
 	clock.SetTime(clock.Now().Add(time.Second))
 	saves = 0
-	b.ReportAllocs()
-	for b.Loop() {
+	measure(b, 12, 50*time.Microsecond, func() {
 		if _, _, err := e.Pass(b.Context(), book, record, engine.Constraints{}); err != nil {
 			b.Fatal(err)
 		}
-	}
+	})
 	if saves > 0 {
-		b.Fatalf("a pass in which nothing changed saved the record: %d saves in %d passes", saves, b.N)
+		b.Fatalf("passes in which nothing changed saved the record %d times", saves)
 	}
 }
 
@@ -67,13 +83,13 @@ func BenchmarkWholeUpgrade(b *testing.B) {
 	saves := 0
 	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { saves++; return nil }}
 	book := twenty(engine.Done("done"))
-	b.ReportAllocs()
-	for b.Loop() {
+	measure(b, 1300, 500*time.Microsecond, func() {
+		saves = 0
 		if _, next, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}, engine.Constraints{}); err != nil || !next.IsZero() {
 			b.Fatal(next, err)
 		}
-	}
-	b.ReportMetric(float64(saves)/float64(b.N), "saves/op")
+	})
+	b.ReportMetric(float64(saves), "saves/op")
 }
 
 // BenchmarkAssess measures the summary of an upgrade that waits in the last of 20 steps.
@@ -85,10 +101,9 @@ func BenchmarkAssess(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ReportAllocs()
-	for b.Loop() {
+	measure(b, 4, 20*time.Microsecond, func() {
 		if engine.Summarize(book, record, clock.Now(), engine.Constraints{}).State != engine.Running {
 			b.Fatal("not running")
 		}
-	}
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // The fleet of the figures.
@@ -35,16 +36,27 @@ func fleet() []rollout.Member {
 	return list
 }
 
+// maxDecide limits the processor time of a decision about 3,500 clusters.
+const maxDecide = 500 * time.Microsecond
+
 func BenchmarkDecide(b *testing.B) {
 	for _, kind := range []rollout.Type{rollout.Progressive, rollout.ProgressivePerGroup} {
 		b.Run(string(kind), func(b *testing.B) {
 			plan := rollout.Plan{Type: kind, MaxConcurrency: number(fleetInFlight), MaxFailures: percent("2%")}
 			list := fleet()
-			b.ReportAllocs()
-			for b.Loop() {
+			decide := func() {
 				if d := rollout.Decide(plan, list, now); kind == rollout.Progressive && len(d.Admit) != 1 {
 					b.Fatalf("%+v", d)
 				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				decide()
+			}
+			fastest := simulation.FastestPass(b, 100, decide)
+			b.ReportMetric(float64(fastest.Microseconds())/1000, "best-ms")
+			if fastest > maxDecide {
+				b.Errorf("a decision takes %s of processor time, limit %s", fastest, maxDecide)
 			}
 		})
 	}

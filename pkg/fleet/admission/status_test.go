@@ -24,6 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/readiness"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
@@ -524,10 +525,20 @@ func TestCompute_size(t *testing.T) {
 	}
 }
 
+// maxCompute limits the processor time of the status of the fleet for 3,500 clusters.
+const maxCompute = 5 * time.Millisecond
+
 func BenchmarkCompute(b *testing.B) {
 	random := rand.New(rand.NewPCG(2, 9))
 	members := randomFleet(random, 3500, func(i int) string { return fmt.Sprintf("store-%04d", i) })
+	pass := func() { compute(rollout.Plan{}, upgrade(), members...) }
+	b.ReportAllocs()
 	for b.Loop() {
-		compute(rollout.Plan{}, upgrade(), members...)
+		pass()
+	}
+	fastest := simulation.FastestPass(b, 20, pass)
+	b.ReportMetric(float64(fastest.Microseconds())/1000, "best-ms")
+	if fastest > maxCompute {
+		b.Errorf("the status of the fleet takes %s of processor time, limit %s", fastest, maxCompute)
 	}
 }

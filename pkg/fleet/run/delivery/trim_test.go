@@ -99,6 +99,9 @@ func TestTrimWork(t *testing.T) {
 	}
 }
 
+// maxTrimmed limits the memory in bytes of a trimmed work.
+const maxTrimmed = 6_000
+
 // BenchmarkTrimWork reports the memory of a work in the cache, with and without its transform.
 func BenchmarkTrimWork(b *testing.B) {
 	for name, trimmed := range map[string]bool{"trimmed": true, "decoded": false} {
@@ -114,7 +117,11 @@ func BenchmarkTrimWork(b *testing.B) {
 						cached[i] = trim(b, cached[i])
 					}
 				}
-				b.ReportMetric(float64(heap()-before)/works, "B/work")
+				size := float64(heap()-before) / works
+				b.ReportMetric(size, "B/work")
+				if trimmed && size > maxTrimmed {
+					b.Errorf("a work takes %.0f B, limit %d B", size, maxTrimmed)
+				}
 			}
 			runtime.KeepAlive(cached)
 			runtime.KeepAlive(data)
