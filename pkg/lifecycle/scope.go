@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -384,7 +385,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 		if record.RequestTime == nil {
 			s.memory.unrequested = s.Clock.Now()
 		}
-		if err := s.noteRequest(ctx, record.RequestTime != nil); err != nil {
+		if err := s.noteRequest(ctx, record.RequestTime); err != nil {
 			return err
 		}
 	}
@@ -539,18 +540,18 @@ func (s *scope[T]) untilWindowEnd(format string) string {
 }
 
 // noteRequest notes in the Lease that the update is about to be requested, or that the request was withdrawn.
-// If the record is lost or replaced, only the Lease shows who made a request. The API server confirms the note.
+// The time is nil if it was withdrawn. If the record is lost or replaced, only the Lease shows who made a request. The
+// API server confirms the note.
 //
 // A note is removed only if the Lease is the same as before the fence of this pass: another process may have
 // noted a request since, and the fence does not make that conflict.
-func (s *scope[T]) noteRequest(ctx context.Context, requested bool) error {
-	attempt := s.attempt(s.observePreceding(ctx, s.record))
-	attempt.Requested = requested
-	if !requested {
-		attempt.Image = ""
-		return noted(s.lock.Replace(ctx, s.leaseVersion, s.holder(s.obj), attempt))
+func (s *scope[T]) noteRequest(ctx context.Context, at *metav1.Time) error {
+	record := s.observePreceding(ctx, s.record)
+	record.RequestTime = at
+	if at == nil {
+		return noted(s.lock.Replace(ctx, s.leaseVersion, s.holder(s.obj), s.attempt(record)))
 	}
-	return noted(s.lock.AcquireConfirmed(ctx, s.holder(s.obj), attempt))
+	return noted(s.lock.AcquireConfirmed(ctx, s.holder(s.obj), s.attempt(record)))
 }
 
 // renewRequest repeats the note, with the image, right before the update is requested.

@@ -183,7 +183,7 @@ func (m *Member) holdsSlot(now time.Time) bool {
 // mayLeave reports whether the cluster no longer counts once it is deselected: it has not begun in this attempt and is no
 // canary that has failed before, nothing was written to it, or a person has forgotten its failure.
 func (m *Member) mayLeave() bool {
-	return m.State == NotStarted && !(m.Awaited && m.IsCanary()) || m.State == Failed && (m.Exempt || m.Forgotten)
+	return m.State == NotStarted && (!m.Awaited || !m.IsCanary()) || m.State == Failed && (m.Exempt || m.Forgotten)
 }
 
 // hasFailed reports whether the cluster has failed in this attempt and the failure is not forgotten. A late

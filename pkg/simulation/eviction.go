@@ -49,6 +49,7 @@ func ignoresBudgets(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed:
 		return true
+	case corev1.PodRunning, corev1.PodUnknown:
 	}
 	return pod.DeletionTimestamp != nil
 }

@@ -324,7 +324,7 @@ func TestRun_lost_record(t *testing.T) {
 }
 
 // TestRun_lost_record_of_another_release empties the status while the hub is down, and the next attempt requests another
-// release. Whichever write fails, the attempt that nobody requests any more is withdrawn first.
+// release. Whichever write fails, the attempt that is no longer requested is withdrawn first.
 func TestRun_lost_record_of_another_release(t *testing.T) {
 	t.Parallel()
 	const other = "4.20.7"

@@ -112,7 +112,9 @@ func (k kind) CompleteStatus(run *fleetv1alpha1.ClusterUpgradeRun) {
 	}
 	s.StartTime, s.CompletionTime = record.StartTime, record.CompleteTime
 	s.Applied = s.Applied || v.applied
-	s.Accepted = s.Accepted || v.platform.IsAccepted()
+	if record.RequestTime != nil || record.CommenceTime != nil { // else, the cluster may be at the target since before
+		s.Accepted = s.Accepted || v.platform.IsAccepted()
+	}
 	s.PreUpgradeAction = actionStatus(record, fleetv1alpha1.StepPreUpgradeActionAvailable, s.PreUpgradeAction, v.pre)
 	s.PostUpgradeAction = actionStatus(record, fleetv1alpha1.StepPostUpgradeActionAvailable, s.PostUpgradeAction, v.post)
 	s.SoakedUntil = soakedUntil(run, record)
