@@ -37,11 +37,11 @@ SOAK_FROM ?= 0
 SOAK_HISTORIES ?= 0
 SOAK_OBJECTS ?= 10000
 
-FUZZ_TIME ?= 5s
+FUZZ_TIME ?= 3s
 .PHONY: soak
 soak: ## Run fuzz targets, and random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m, or SOAK_HISTORIES of them; from the seed SOAK_FROM, if it is set.
 	go test ./pkg/simulation/histories -count 1 -run 'Test(Soak|Objects)$$' -objects $(SOAK_OBJECTS) -soak $(SOAK) -histories $(SOAK_HISTORIES) -from $(SOAK_FROM) -timeout 0 -v
-	hack/fuzz.sh $(FUZZ_TIME) ./pkg/engine ./pkg/text ./pkg/schedule
+	hack/fuzz.sh $(FUZZ_TIME)
 
 MUTANTS ?= 200
 MUTANTS_SEED ?= 1

@@ -45,7 +45,9 @@ func (c *Cluster) Soaked(ctx context.Context, run engine.Run) (engine.Result, er
 	}
 	soak := delivery.Timeout(c.Run.Spec.Timeouts.Soak, "")
 	until := latest(healthy, available, run.Now).Add(soak)
-	until = latest(until, c.Watched.Add(reportGrace), run.Now.Add(reportGrace)) // a hub that starts waits for news
+	if c.Watched.After(run.Since) { // a hub that starts during the soak waits for news
+		until = latest(until, c.Watched.Add(reportGrace), run.Now.Add(reportGrace))
+	}
 	isOver := !run.Now.Before(until)
 	isProven, err := c.proveAgent(ctx, until, isOver)
 	switch {
