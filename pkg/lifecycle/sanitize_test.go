@@ -224,3 +224,18 @@ func FuzzStatus_is_valid_from_any_state(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { checkNextStatus(t, s, seed) })
 }
+
+// The steps of the runbook have room beside those that this release does not know.
+func TestFitSteps(t *testing.T) {
+	t.Parallel()
+	book := engine.Runbook{Steps: []engine.Step{{Name: "First"}, {Name: "Second", FormerNames: []string{"Former"}}}}
+	unknown := make([]history.StepCondition, 0, maxSteps)
+	for i := range maxSteps {
+		unknown = append(unknown, history.StepCondition{Type: fmt.Sprintf("Unknown%d", i)})
+	}
+	got := fitSteps(append(unknown, history.StepCondition{Type: "Former"}), book)
+	names := len(book.Steps) + 1 // with the former name
+	if len(got) != maxSteps-names+1 || got[len(got)-1].Type != "Former" || got[len(got)-2].Type != fmt.Sprintf("Unknown%d", maxSteps-names-1) {
+		t.Errorf("%d conditions, the last ones are %s and %s", len(got), got[len(got)-2].Type, got[len(got)-1].Type)
+	}
+}
