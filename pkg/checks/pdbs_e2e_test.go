@@ -82,12 +82,21 @@ func TestPDBs_that_the_real_disruption_controller_leaves_behind(t *testing.T) {
 			t.Errorf("namespace %s: the eviction was answered with %v", namespace, err)
 		}
 		options := checks.GateOptions{Checks: []string{"pdbs"}, PDBNamespaces: []string{namespace}, ExcludePDBs: []string{"*/*-primary"}}
-		report := checks.Runner{Reader: api, Live: api, Sources: sources(&prometheus{}), Options: options}.Run(ctx, time.Now())
-		want := "PodDisruptionBudgets that guard the same pods: " + namespace + "/shop and " + namespace + "/shop-primary"
-		if slices.Contains(left, namespace+"/shop") { // the disruption controller has updated the other budget
-			want = "PodDisruptionBudgets that allow no disruption: " + namespace + "/shop; " + want
-		}
-		if got := report.Message(); got != want {
+		var got, want string
+		must(t, wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			before, _, err := countedPods(ctx, api)
+			if err != nil {
+				return false, err
+			}
+			got = checks.Runner{Reader: api, Live: api, Sources: sources(&prometheus{}), Options: options}.Run(ctx, time.Now()).Message()
+			want = "PodDisruptionBudgets that guard the same pods: " + namespace + "/shop and " + namespace + "/shop-primary"
+			if slices.Contains(before, namespace+"/shop") { // the disruption controller has updated the other budget
+				want = "PodDisruptionBudgets that allow no disruption: " + namespace + "/shop; " + want
+			}
+			after, _, err := countedPods(ctx, api)
+			return slices.Equal(before, after), err // else it has updated a budget while the gate read them
+		}))
+		if got != want {
 			t.Errorf("the gate of namespace %s says %q, want %q", namespace, got, want)
 		}
 	}
@@ -144,21 +153,28 @@ func waitUntilCounted(ctx context.Context, t *testing.T, api client.Client, name
 	t.Helper()
 	var left []string
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		left = nil
-		counted := map[string]bool{}
-		var list policyv1.PodDisruptionBudgetList
-		err := api.List(ctx, &list)
-		for _, b := range list.Items {
-			if b.Status.CurrentHealthy > 0 {
-				counted[b.Namespace] = true
-			} else if strings.HasPrefix(b.Name, "shop") {
-				left = append(left, b.Namespace+"/"+b.Name)
-			}
-		}
+		var counted map[string]bool
+		var err error
+		left, counted, err = countedPods(ctx, api)
 		return !slices.ContainsFunc(namespaces, func(n string) bool { return !counted[n] }), err
 	})
 	if err != nil {
 		t.Fatalf("no budget counts the pod: %v", left)
 	}
 	return left
+}
+
+// countedPods returns the budgets that count no pod, and the namespaces with a budget that counts one.
+func countedPods(ctx context.Context, api client.Client) (left []string, counted map[string]bool, err error) {
+	counted = map[string]bool{}
+	var list policyv1.PodDisruptionBudgetList
+	err = api.List(ctx, &list)
+	for _, b := range list.Items {
+		if b.Status.CurrentHealthy > 0 {
+			counted[b.Namespace] = true
+		} else if strings.HasPrefix(b.Name, "shop") {
+			left = append(left, b.Namespace+"/"+b.Name)
+		}
+	}
+	return left, counted, err
 }
