@@ -95,9 +95,6 @@ var keptSeeds = map[Kind][]keptSeed{
 			"a late success is written again each minute", 2200004, 50,
 			mutant{{"pkg/lifecycle/status.go", "if old != nil && changed && isSameTransition(old, c) {", "if !MUTANT && old != nil && changed && isSameTransition(old, c) {"}},
 		}, {
-			"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request", 918274233, 47,
-			mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
-		}, {
 			"two hubs whose caches differ add and remove the finalizer of a run in turn", 550103, 50,
 			mutant{{"pkg/controllers/clusterupgraderun/observe.go", "err != nil || confirmed != found {", "err != nil || !MUTANT && confirmed != found {"}},
 		}, {
@@ -119,6 +116,10 @@ type keptTest struct {
 
 var keptTests = []keptTest{
 	{
+		"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request",
+		"pkg/fleet/admission", "TestWaitsSince_ends_once_the_release_is_accepted",
+		mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
+	}, {
 		"an upgrade starts before its window by a forged status",
 		"pkg/lifecycle", "TestForgedRecordDoesNotStartBeforeItsTime",
 		mutant{{"pkg/lifecycle/scope.go", "case s.now.Before(s.upgradeAt) && s.startedBeforeWindow():", "case !MUTANT && s.now.Before(s.upgradeAt) && s.startedBeforeWindow():"}},
