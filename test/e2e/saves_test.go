@@ -90,14 +90,15 @@ func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
+	// A save that is forwarded also ends if the operator is killed meanwhile, so its outcome is known.
+	r = r.WithContext(context.WithoutCancel(r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := httptest.NewRecorder()
 	pass := func() bool {
-		// A save that is forwarded also ends if the operator is killed meanwhile, so its outcome is known.
-		s.proxy.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
+		s.proxy.ServeHTTP(answer, r)
 		return answer.Code == http.StatusOK
 	}
 	if s.onSave == nil {
