@@ -111,27 +111,24 @@ func TestDeletionAbandonsAnUpgradeOfAnUnknownType(t *testing.T) {
 // The timeout bounds how long a deletion waits for the cleanup, not whether it is tried.
 func TestDeletionTriesTheCleanupHoweverLate(t *testing.T) {
 	t.Parallel()
+	conflict := simulation.Fault{Outcome: simulation.Conflict}
+	down := func(writes simulation.FaultPlan) func(*world) {
+		return func(w *world) {
+			w.Process.Kill()
+			w.remove(upgrade)
+			w.RunFor(3 * time.Hour)
+			w.Writes = writes
+			w.Begin()
+		}
+	}
 	for name, late := range map[string]func(*world){
-		"the operator was down": func(w *world) {
-			w.Process.Kill()
-			w.remove(upgrade)
-			w.RunFor(3 * time.Hour)
-			w.Begin()
-		},
-		"the operator was down, and the first write conflicts": func(w *world) {
-			w.Process.Kill()
-			w.remove(upgrade)
-			w.RunFor(3 * time.Hour)
-			w.Writes = onlyFirst("patch UpgradeConfig/status", simulation.Fault{Outcome: simulation.Conflict})
-			w.Begin()
-		},
-		"the operator was down, and the API server is busy": func(w *world) {
-			w.Process.Kill()
-			w.remove(upgrade)
-			w.RunFor(3 * time.Hour)
-			w.Writes = onlyFirst("patch UpgradeConfig/status", simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewServiceUnavailable("busy")})
-			w.Begin()
-		},
+		"the operator was down": down(nil),
+		"the operator was down, and the first write of the status conflicts":   down(onlyFirst("patch UpgradeConfig/status", conflict)),
+		"the operator was down, and the first write of the object conflicts":   down(onlyFirst("patch UpgradeConfig", conflict)),
+		"the operator was down, and the first write of the lock conflicts":     down(onlyFirst("patch Lease", conflict)),
+		"the operator was down, and the cluster version operator writes first": down(onlyFirst("patch ClusterVersion", conflict)),
+		"the operator was down, and the API server is busy": down(onlyFirst("patch UpgradeConfig/status",
+			simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewServiceUnavailable("busy")})),
 		"the clock is ahead": func(w *world) {
 			w.Process.Clock().Step(time.Hour)
 			w.remove(upgrade)

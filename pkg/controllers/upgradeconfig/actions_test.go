@@ -154,6 +154,14 @@ func (w *world) remove(key client.ObjectKey) time.Time {
 	return w.Now().Truncate(time.Second)
 }
 
+// removeFinalizers removes all finalizers of an object by hand.
+func (w *world) removeFinalizers(key client.ObjectKey) {
+	w.TB.Helper()
+	cfg := w.get(key)
+	cfg.Finalizers = nil
+	w.Update(cfg)
+}
+
 // hold sets the annotation that holds every upgrade of the cluster, or removes it.
 func (w *world) hold(reason string) {
 	w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) {

@@ -28,16 +28,12 @@ func TestRequestIsWithdrawnWhateverHappensToItsObject(t *testing.T) {
 		},
 		"the finalizer is removed": func(w *world) {
 			w.remove(upgrade)
-			cfg := w.get(upgrade)
-			cfg.Finalizers = nil
-			w.Update(cfg)
+			w.removeFinalizers(upgrade)
 		},
 		"the finalizer is removed while the operator is down": func(w *world) {
 			w.Process.Kill()
 			w.remove(upgrade)
-			cfg := w.get(upgrade)
-			cfg.Finalizers = nil
-			w.Update(cfg)
+			w.removeFinalizers(upgrade)
 			w.RunFor(time.Hour)
 			w.Begin()
 		},
@@ -67,9 +63,7 @@ func TestRequestOfAReplacedObjectIsWithdrawn(t *testing.T) {
 	w.runUntilRequested()
 	w.Process.Kill()
 	w.remove(upgrade)
-	cfg := w.get(upgrade)
-	cfg.Finalizers = nil
-	w.Update(cfg)
+	w.removeFinalizers(upgrade)
 	w.Create(upgradeConfig(upgrade, func(s *upgradev1alpha1.UpgradeConfigSpec) {
 		s.Desired.Version, s.UpgradeAt = "4.4.7", w.Clock().Now().AddDate(0, 1, 0).Format(time.RFC3339)
 	}))
@@ -81,21 +75,29 @@ func TestRequestOfAReplacedObjectIsWithdrawn(t *testing.T) {
 	}
 }
 
+// supersededWhileDown returns a world whose operator is down since it has requested the update, which has begun
+// and was superseded since, and the channel of the cluster.
+func supersededWhileDown(t *testing.T) (*world, string) {
+	t.Helper()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.AcceptDelay = time.Minute
+	w.runUntilRequested()
+	w.Process.Kill()
+	w.RunFor(5 * time.Minute)
+	w.requestElsewhere("4.4.7")
+	w.RunFor(5 * time.Minute)
+	version := w.cluster.ClusterVersion()
+	if h := version.Status.History; len(h) != 3 || h[0].Version != "4.4.7" || h[1].Version != desired {
+		t.Fatalf("the history of the cluster is %+v", h)
+	}
+	return w, version.Spec.Channel
+}
+
 // The update began and was superseded while the operator was down: the upgrade had commenced.
 func TestSupersededWhileTheOperatorWasDown(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {
-		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.AcceptDelay = time.Minute
-		w.runUntilRequested()
-		w.Process.Kill()
-		w.RunFor(5 * time.Minute)
-		w.requestElsewhere("4.4.7")
-		w.RunFor(5 * time.Minute)
-		channel := w.cluster.ClusterVersion().Spec.Channel
-		if h := w.cluster.ClusterVersion().Status.History; len(h) != 3 || h[0].Version != "4.4.7" || h[1].Version != desired {
-			t.Fatalf("the history of the cluster is %+v", h)
-		}
+		w, channel := supersededWhileDown(t)
 		if deleted {
 			w.remove(upgrade)
 		}
@@ -113,6 +115,37 @@ func TestSupersededWhileTheOperatorWasDown(t *testing.T) {
 				t.Errorf("Succeeded is %s; %s", got, w.describe())
 			}
 		}
+	}
+}
+
+// As TestSupersededWhileTheOperatorWasDown, and the record is lost as well: the Lease proves the request.
+func TestSupersededWhileTheOperatorWasDownAndTheRecordWasLost(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(*world){
+		"kept":    func(*world) {},
+		"deleted": func(w *world) { w.remove(upgrade) },
+		"deleted, and the finalizer removed": func(w *world) {
+			w.remove(upgrade)
+			w.removeFinalizers(upgrade)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, channel := supersededWhileDown(t)
+			w.clearStatus(upgrade)
+			remove(w)
+			w.Begin()
+			w.RunFor(30 * time.Minute)
+			if got := w.cluster.ClusterVersion().Spec; got.Channel != channel || got.DesiredUpdate == nil || got.DesiredUpdate.Version != "4.4.7" {
+				t.Errorf("the channel was %s, the spec of the ClusterVersion is %+v", channel, got)
+			}
+			if name == "kept" {
+				w.runUntil(func() bool { return w.isFinished(upgrade) })
+				if got := w.condition("Succeeded"); !strings.HasPrefix(got, "False Superseded") {
+					t.Errorf("Succeeded is %s; %s", got, w.describe())
+				}
+			}
+		})
 	}
 }
 

@@ -60,9 +60,7 @@ func TestLockOfDeletedHolder(t *testing.T) {
 	w.runUntil(func() bool { return len(w.get(second).Finalizers) > 0 })
 	w.create(upgradeConfig(upgrade))
 	w.RunFor(time.Minute)
-	gone := w.get(second) // deleted by force
-	gone.Finalizers = nil
-	w.Update(gone)
+	w.removeFinalizers(second) // deleted by force
 	w.remove(second)
 	w.RunFor(maxRequeue + time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
@@ -118,10 +116,8 @@ func TestLockOfAnUpgradeThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilRequested()
-	cfg := w.get(upgrade)
-	cfg.Finalizers = nil
-	w.Update(cfg)
-	w.Delete(cfg)
+	w.removeFinalizers(upgrade)
+	w.remove(upgrade)
 	w.RunFor(time.Minute)
 	if holder := w.holder(); holder != "" {
 		t.Errorf("%s has the lock", holder)

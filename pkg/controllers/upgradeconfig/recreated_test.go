@@ -62,9 +62,7 @@ func TestUpgradeIsAdoptedByAnObjectThatIsCreatedAgain(t *testing.T) {
 			w.RunFor(time.Minute)
 			before := w.record()
 			if tc.stripped {
-				cfg := w.get(upgrade)
-				cfg.Finalizers = nil
-				w.Update(cfg)
+				w.removeFinalizers(upgrade)
 			}
 			w.remove(upgrade)
 			w.runUntil(func() bool { return !w.exists(upgrade) })
