@@ -42,24 +42,34 @@ const settledFor = 4 * time.Second
 // machine, one may not have seen the request yet.
 const differsFor = 2 * time.Minute
 
-// answers holds the results of the cluster version operators for each input so far, by kind and name.
+// answers holds the results of the cluster version operators for each input so far, by kind and name, and whether the
+// test of one has failed: the other does not wait for it.
 type answers struct {
-	mu sync.Mutex
-	of map[openshiftsim.CVO]map[string]string
+	mu     sync.Mutex
+	of     map[openshiftsim.CVO]map[string]string
+	failed bool
 }
 
-// set records the answer of one operator and returns the answer of the other, or "" if it has none yet.
-func (a *answers) set(kind openshiftsim.CVO, name, answer string) (other string) {
+// differ records the answer of one operator and returns how the answers differ, apart from a condition; answered is false
+// while the other has none. It ends the test if the other's has failed.
+func (a *answers) differ(t *testing.T, kind openshiftsim.CVO, in input, answer string) (diff string, answered bool) {
+	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for of, answers := range a.of {
-		if of == kind {
-			answers[name] = answer
-		} else {
-			other = answers[name]
-		}
+	if a.failed {
+		t.Fatal("the test of the other cluster version operator has failed")
 	}
-	return other
+	a.of[kind][in.name] = answer
+	actual, simulated := a.of[openshiftsim.Real][in.name], a.of[openshiftsim.Simulated][in.name]
+	return cmp.Diff(without(actual, in.apart), without(simulated, in.apart)), actual != "" && simulated != ""
+}
+
+// end notes whether the test of one operator has failed.
+func (a *answers) end(t *testing.T) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = a.failed || t.Failed()
 }
 
 // stage is how far an update has come when another request follows.
@@ -142,6 +152,7 @@ func inputs() []input {
 // decideAll records the decisions of the cluster version operator about the inputs.
 func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 	t.Helper()
+	defer all.end(t)
 	channel := []string{"stable-4.20"}
 	var operators []cvo.OperatorSpec
 	for _, operator := range cvo.DefaultOperators() {
@@ -160,10 +171,7 @@ func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 	})
 	c := newUserClient(t, cluster)
 	for _, in := range inputs() {
-		decide(t, c, in, func(answer string) bool {
-			other := all.set(kind, in.name, answer)
-			return without(answer, in.apart) == without(other, in.apart)
-		})
+		decide(t, c, in, func(answer string) (string, bool) { return all.differ(t, kind, in, answer) })
 		merge(t, c, map[string]any{"desiredUpdate": nil, "channel": "stable-4.20", "overrides": nil})
 		eventually(t, realUpgradeTimeout, "the request is withdrawn", func(ctx context.Context) error {
 			version, err := getVersion(ctx, c)
@@ -181,7 +189,7 @@ func decideAll(t *testing.T, kind openshiftsim.CVO, all *answers) {
 }
 
 // decide waits for the result of an input.
-func decide(t *testing.T, c client.Client, in input, agree func(answer string) bool) {
+func decide(t *testing.T, c client.Client, in input, differ func(answer string) (diff string, answered bool)) {
 	t.Helper()
 	if in.reason != "" || in.spec["overrides"] != nil {
 		setUpgradeable(t, c, in)
@@ -205,7 +213,7 @@ func decide(t *testing.T, c client.Client, in input, agree func(answer string) b
 	}
 	merge(t, c, in.spec)
 	if in.at == 0 {
-		awaitDecision(t, c, agree)
+		awaitDecision(t, c, in.name, differ)
 		return
 	}
 	before, err := getVersion(t.Context(), c)
@@ -230,7 +238,7 @@ func decide(t *testing.T, c client.Client, in input, agree func(answer string) b
 		return nil
 	})
 	merge(t, c, in.then)
-	awaitDecision(t, c, agree)
+	awaitDecision(t, c, in.name, differ)
 }
 
 // merge merges fields into the spec of the ClusterVersion.
@@ -260,28 +268,36 @@ func conditionOf(version *configv1.ClusterVersion, kind configv1.ClusterStatusCo
 }
 
 // awaitDecision waits until the cluster version operator has decided, and installed what it began to install. It
-// has decided once both agree, or have differed for long.
-func awaitDecision(t *testing.T, c client.Client, agree func(answer string) bool) {
+// has decided once both agree; if they differ for long, the test fails.
+func awaitDecision(t *testing.T, c client.Client, name string, differ func(answer string) (diff string, answered bool)) {
 	t.Helper()
 	var last string
-	var since time.Time
-	eventually(t, realUpgradeTimeout, "the cluster version operator has decided", func(ctx context.Context) error {
+	var since, differSince time.Time
+	eventually(t, 2*realUpgradeTimeout, "the cluster version operators have decided about "+name, func(ctx context.Context) error {
 		version, err := getVersion(ctx, c)
 		if err != nil {
 			return err
 		}
 		if now := describeDecision(version); now != last {
-			last, since = now, time.Now()
+			last, since, differSince = now, time.Now(), time.Time{}
 		}
 		switch {
 		case conditionOf(version, "ReleaseAccepted").Status == configv1.ConditionUnknown || version.Status.History[0].State != configv1.CompletedUpdate:
 			return errors.New(last)
 		case time.Since(since) < settledFor:
 			return errors.New("it may change: " + last)
-		case !agree(last) && time.Since(since) < differsFor:
-			return errors.New("the other one has another answer than: " + last)
 		}
-		return nil
+		switch diff, answered := differ(last); {
+		case diff == "":
+			return nil
+		case !answered:
+			return errors.New("the other one has not decided; this one: " + last)
+		case differSince.IsZero():
+			differSince = time.Now()
+		case time.Since(differSince) > differsFor:
+			t.Fatalf("%s (-real +simulated):\n%s", name, diff)
+		}
+		return errors.New("they differ")
 	})
 }
 
@@ -422,10 +438,6 @@ func TestSimulatedClusterVersionOperator_decides_as_the_real_one(t *testing.T) {
 		})
 	})
 	for _, in := range inputs() {
-		want, got := all.of[actual][in.name], all.of[simulated][in.name]
-		t.Logf("%s:\n%s", in.name, want)
-		if diff := cmp.Diff(without(want, in.apart), without(got, in.apart)); diff != "" {
-			t.Errorf("%s (-real +simulated):\n%s", in.name, diff)
-		}
+		t.Logf("%s:\n%s", in.name, all.of[actual][in.name])
 	}
 }
