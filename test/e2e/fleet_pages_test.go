@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,13 +109,9 @@ func TestAlertPages_of_fleets(t *testing.T) {
 func (w *hubWorld) followConcepts(t *testing.T, term terminal) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "stores.yaml")
-	mustSucceed(t, os.WriteFile(file, []byte(`apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: ManagedClustersUpgrade
-metadata: {name: stores, namespace: default}
-spec:
-  placement: [{name: stores}]
-  clusterVersion: {version: 4.20.6, channel: stable-4.20}
-`), 0o600))
+	_, page, _ := strings.Cut(readFile(t, filepath.Join(repository, "docs/concepts/fleets.md")), "```yaml\n")
+	object, _, _ := strings.Cut(page, "```")
+	mustSucceed(t, os.WriteFile(file, []byte(strings.ReplaceAll(object, "store-0001", "store-1")), 0o600))
 	term.follow(t, "../concepts/fleets", map[string]string{"stores.yaml": file, "stores.html": filepath.Join(t.TempDir(), "stores.html"), "fleet start": "fleet start -y", "fleet retry": "fleet retry -y", "oc update fleet status stores -w": "timeout 5 oc update fleet status stores -w; true"}, []expectation{
 		{"fleet start -y -f", "^managedclustersupgrade/stores created as a dry run"},
 		{"fleet plan", `(?s)dry run.*READY +1\n +BLOCKED +1  1  waits for ManagedClustersUpgrade default/slow +store-2\n`},
