@@ -371,7 +371,7 @@ type UpgradeStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 1000000 : string(self).matches('^([1-9]?[0-9]|100)%$')",message="must be a number from 0 to 1000000, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
-	// minSuccessTime is how long an upgraded cluster is observed before it is complete. It defaults to 30m
+	// minSuccessTime is how long an upgraded cluster is observed before it releases its slot. It defaults to 30m
 	// for canaries. Other clusters are not observed by default.
 	//
 	// +optional

@@ -159,7 +159,7 @@ type Timeouts struct {
 	// +optional
 	Stall fleetv1beta1.Duration `json:"stall,omitempty"`
 
-	// soak is how long the upgraded cluster is observed before it is complete. If it is not set, the
+	// soak is how long the upgraded cluster is observed before it releases its slot. If it is not set, the
 	// cluster is not observed.
 	//
 	// +optional

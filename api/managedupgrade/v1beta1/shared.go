@@ -41,8 +41,6 @@ const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
 
 // Phases of an UpgradeJob, in addition to the phases of every upgrade.
 const (
-	// PhasePaused is the phase of an upgrade that is waiting for its delayed machine config pools.
-	PhasePaused history.Phase = "Paused"
 	// PhaseSkipped is the phase of an upgrade that ended before its commit for a reason other than an error
 	// of its own, for example because the cluster was not healthy.
 	PhaseSkipped history.Phase = "Skipped"
