@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
@@ -30,7 +31,7 @@ func TestAPIServerValidatesSpecs(t *testing.T) {
 					t.Parallel()
 					object := edited(t, kind, tc.edits...)
 					object.SetNamespace("kube-public") // other tests create no sample there
-					devtest.CompareRejections(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
+					crdtest.CompareRejections(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
 				})
 			}
 		})
@@ -51,7 +52,7 @@ func TestAPIServerValidatesTransitions(t *testing.T) {
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
 			}
-			devtest.CompareRejections(t, tc.want, server.Update(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
+			crdtest.CompareRejections(t, tc.want, server.Update(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
 		})
 	}
 }
@@ -165,7 +166,7 @@ func TestStatus(t *testing.T) {
 			object.SetName(fmt.Sprintf("status-%x", name))
 			server.MustCreate(t, object)
 			object.Object["status"] = tc.status
-			devtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), object, client.FieldValidation("Strict")))
+			crdtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), object, client.FieldValidation("Strict")))
 			if tc.want == nil {
 				if diff := cmp.Diff(any(tc.status), object.Object["status"]); diff != "" && len(tc.status) > 0 {
 					t.Errorf("status (-want +got):\n%s", diff)

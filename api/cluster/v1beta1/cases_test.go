@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 const (
@@ -64,7 +64,7 @@ type edit struct {
 
 func (e edit) apply(t *testing.T, object map[string]any) {
 	t.Helper()
-	devtest.SetField(t, object, e.path, e.value)
+	crdtest.SetField(t, object, e.path, e.value)
 }
 
 const namespace = "fleet"
@@ -78,7 +78,7 @@ var samples = map[string]string{
 // sample returns the object of a sample without its status.
 func sample(tb testing.TB, kind string) *unstructured.Unstructured {
 	tb.Helper()
-	object := devtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
+	object := crdtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
 	object.SetNamespace(namespace)
 	return object
 }

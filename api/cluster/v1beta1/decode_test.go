@@ -13,11 +13,11 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 // newGenerator returns a generator of objects of this package.
-func newGenerator() *devtest.Generator {
+func newGenerator() *crdtest.Generator {
 	kinds := map[string]string{
 		"admissionTime": "time", "cron": "cron", "isoWeek": "isoWeek", "location": "location", "version": "version", "image": "image",
 		"upstream": "upstream", "channel": "channel", "operator": "operator", "name": "name", "namespace": "name", "reason": "reason", "uid": "name", "clusterSets": "name",
@@ -28,12 +28,12 @@ func newGenerator() *devtest.Generator {
 	} {
 		kinds[name] = "duration"
 	}
-	return &devtest.Generator{
+	return &crdtest.Generator{
 		Rand: rand.New(rand.NewPCG(2027, 3)), Kinds: kinds,
 		Required: []string{"version", "placement", "workload", "manifests"},
 		Seldom:   []string{"claimsOnly", "manifestConfigs", "executor", "upgradeConfig", "decisionStrategy", "outcome"},
-		Parts: map[string]func(*devtest.Generator) any{
-			"matchExpressions": func(*devtest.Generator) any {
+		Parts: map[string]func(*crdtest.Generator) any{
+			"matchExpressions": func(*crdtest.Generator) any {
 				return map[string]any{"key": "region", "operator": "In", "values": []any{"eu"}}
 			},
 		},
@@ -63,12 +63,12 @@ func convert(value any) error {
 
 func TestAcceptedObjectsDecode(t *testing.T) {
 	t.Parallel()
-	decoder := devtest.StrictDecoder(t, fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme)
-	validators := devtest.Validators(t, definitionsFolder, "")
+	decoder := crdtest.StrictDecoder(t, fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme)
+	validators := crdtest.Validators(t, definitionsFolder, "")
 	for kind, crd := range definitions(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			devtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}.Check(t, newGenerator(), 600)
+			crdtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}.Check(t, newGenerator(), 600)
 		})
 	}
 }

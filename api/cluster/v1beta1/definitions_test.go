@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 // crds returns the definitions of a folder by kind.
 func crds(tb testing.TB, folder string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, crd := range devtest.Definitions(tb, folder) {
+	for _, crd := range crdtest.Definitions(tb, folder) {
 		all[crd.Spec.Group+"/"+crd.Spec.Names.Kind] = crd
 	}
 	return all
@@ -48,13 +48,13 @@ func definitions(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefini
 // does not validate embedded objects.
 func strict(want []string) bool {
 	return slices.ContainsFunc(want, func(want string) bool {
-		return strings.HasPrefix(want, devtest.StrictError) || strings.Contains(want, "kind: Required value")
+		return strings.HasPrefix(want, crdtest.StrictError) || strings.Contains(want, "kind: Required value")
 	})
 }
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	all := devtest.Validators(t, definitionsFolder, "")
+	all := crdtest.Validators(t, definitionsFolder, "")
 	for kind, table := range cases() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func TestSpec(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					devtest.CompareAdmission(t, tc.want, all[kind].Admit(nil, edited(t, kind, tc.edits...)))
+					crdtest.CompareAdmission(t, tc.want, all[kind].Admit(nil, edited(t, kind, tc.edits...)))
 				})
 			}
 		})
@@ -73,7 +73,7 @@ func TestSpec(t *testing.T) {
 
 func TestTransitions(t *testing.T) {
 	t.Parallel()
-	all := devtest.Validators(t, definitionsFolder, "")
+	all := crdtest.Validators(t, definitionsFolder, "")
 	for name, tc := range transitions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestTransitions(t *testing.T) {
 			for _, e := range tc.edits {
 				e.apply(t, changed.Object)
 			}
-			devtest.CompareRejections(t, tc.want, all[tc.kind].Admit(old, changed))
+			crdtest.CompareRejections(t, tc.want, all[tc.kind].Admit(old, changed))
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestEachRuleHasACase(t *testing.T) {
 		messages = append(messages, tc.want...)
 	}
 	for kind, crd := range definitions(t) {
-		for at, message := range devtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
+		for at, message := range crdtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
 			path, _, _ := strings.Cut(at, " ")
 			if strings.Contains(path, ".windows.") && !strings.HasSuffix(path, ".duration") || strings.Contains(path, ".manifestWork.") {
 				continue
@@ -133,7 +133,7 @@ func TestWindowsFollowTheRulesOfSchedules(t *testing.T) {
 	schedule := property(*maintenance.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "schedule")
 	windows := property(*definitions(t)["ManagedClustersUpgrade"].Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "upgradeStrategy", "windows")
 	for _, field := range []string{"cron", "isoWeek", "location"} {
-		want, got := devtest.Rules(t, schedule.Properties[field]), devtest.Rules(t, windows.Items.Schema.Properties[field])
+		want, got := crdtest.Rules(t, schedule.Properties[field]), crdtest.Rules(t, windows.Items.Schema.Properties[field])
 		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
 			t.Errorf("the rules of %s differ from those of an UpgradeConfig (-UpgradeConfig +window), or there are none:\n%s", field, diff)
 		}
@@ -142,12 +142,12 @@ func TestWindowsFollowTheRulesOfSchedules(t *testing.T) {
 
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	devtest.CheckClientSideApply(t, definitionsFolder)
+	crdtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestStatusesFitIntoEtcd(t *testing.T) {
 	t.Parallel()
-	devtest.CheckStatusSize(t, definitionsFolder, "ClusterUpgradeRun.upgrade.managed.openshift.io") // the lifecycle drops earlier attempts
+	crdtest.CheckStatusSize(t, definitionsFolder, "ClusterUpgradeRun.upgrade.managed.openshift.io") // the lifecycle drops earlier attempts
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -172,7 +172,7 @@ func TestDefinitionsNames(t *testing.T) {
 // The definitions of fleets are installed on hubs only.
 func TestKustomizationsIncludeTheDefinitionsOfHubsOnly(t *testing.T) {
 	t.Parallel()
-	devtest.CheckKustomization(t, definitionsFolder)
+	crdtest.CheckKustomization(t, definitionsFolder)
 	for name := range crds(t, "../../../deploy/crds") {
 		if strings.HasSuffix(name, "/ManagedClustersUpgrade") || strings.HasSuffix(name, "/ClusterUpgradeRun") {
 			t.Errorf("%s is among the definitions of the operator", name)
@@ -219,7 +219,7 @@ func TestSampleDecodesWithoutLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, _, err := devtest.StrictDecoder(t, fleetv1beta1.AddToScheme).Decode(printed, nil, nil)
+	decoded, _, err := crdtest.StrictDecoder(t, fleetv1beta1.AddToScheme).Decode(printed, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestSampleDecodesWithoutLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(devtest.WithoutEmpty(want), devtest.WithoutEmpty(got)); diff != "" {
+	if diff := cmp.Diff(crdtest.WithoutEmpty(want), crdtest.WithoutEmpty(got)); diff != "" {
 		t.Errorf("printed and decoded (-want +got):\n%s", diff)
 	}
 }

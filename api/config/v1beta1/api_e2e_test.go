@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/crds"
 )
@@ -51,7 +52,7 @@ func TestAPIServerValidatesSpecs(t *testing.T) {
 					if len(tc.want) == 0 {
 						err = client.IgnoreAlreadyExists(err) // another test applies the samples
 					}
-					devtest.CompareRejections(t, tc.want, err)
+					crdtest.CompareRejections(t, tc.want, err)
 				})
 			}
 		})
@@ -70,7 +71,7 @@ func TestTargetCannotChange(t *testing.T) {
 		t.Errorf("changing what is accepted: %v", err)
 	}
 	edits{"spec.targetRelease": "4.14.8"}.apply(t, object)
-	devtest.CompareRejections(t, []string{"spec.targetRelease: " + unchangeable, "<nil>: " + anotherPlanName}, server.Update(t.Context(), object))
+	crdtest.CompareRejections(t, []string{"spec.targetRelease: " + unchangeable, "<nil>: " + anotherPlanName}, server.Update(t.Context(), object))
 }
 
 func TestDefaults(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 const (
@@ -56,14 +56,14 @@ type edits map[string]any
 func (e edits) apply(tb testing.TB, object *unstructured.Unstructured) {
 	tb.Helper()
 	for path, value := range e {
-		devtest.SetField(tb, object.Object, path, value)
+		crdtest.SetField(tb, object.Object, path, value)
 	}
 }
 
 // sample returns the object of a sample, without its status, which the API server ignores.
 func sample(tb testing.TB, kind string) *unstructured.Unstructured {
 	tb.Helper()
-	return devtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
+	return crdtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
 }
 
 // cases are the edits of each kind that the API server accepts or rejects.

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 // crds returns the definitions by kind.
 func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, crd := range devtest.Definitions(tb, definitionsFolder) {
+	for _, crd := range crdtest.Definitions(tb, definitionsFolder) {
 		all[crd.Spec.Names.Kind] = crd
 	}
 	if len(all) != len(samples) {
@@ -37,18 +37,18 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JS
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	for kind, definition := range devtest.Validators(t, definitionsFolder, "") {
+	for kind, definition := range crdtest.Validators(t, definitionsFolder, "") {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for name, tc := range cases()[kind] {
-				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, devtest.StrictError) }) {
+				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, crdtest.StrictError) }) {
 					continue // only an API server reports unknown fields
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					object := sample(t, kind)
 					tc.edits.apply(t, object)
-					devtest.CompareAdmission(t, tc.want, definition.Admit(nil, object))
+					crdtest.CompareAdmission(t, tc.want, definition.Admit(nil, object))
 				})
 			}
 		})
@@ -196,12 +196,12 @@ func TestListsOfStatusAreAtomic(t *testing.T) {
 
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	devtest.CheckClientSideApply(t, definitionsFolder)
+	crdtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestStatusesFitIntoEtcd(t *testing.T) {
 	t.Parallel()
-	devtest.CheckStatusSize(t, definitionsFolder, "UpdatePlan.config.openshift.io", "UpdateStatus.config.openshift.io") // descriptions and insights are dropped
+	crdtest.CheckStatusSize(t, definitionsFolder, "UpdatePlan.config.openshift.io", "UpdateStatus.config.openshift.io") // descriptions and insights are dropped
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -226,5 +226,5 @@ func TestDefinitionsNames(t *testing.T) {
 
 func TestKustomizationIncludesEachDefinition(t *testing.T) {
 	t.Parallel()
-	devtest.CheckKustomization(t, definitionsFolder)
+	crdtest.CheckKustomization(t, definitionsFolder)
 }

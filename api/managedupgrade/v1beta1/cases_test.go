@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 const (
@@ -70,13 +70,13 @@ type edit struct {
 
 func (e edit) apply(t *testing.T, object map[string]any) {
 	t.Helper()
-	devtest.SetField(t, object, e.path, e.value)
+	crdtest.SetField(t, object, e.path, e.value)
 }
 
 // sample returns the object of a sample.
 func sample(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
-	object := devtest.Sample(t, filepath.Join(samplesFolder, file))
+	object := crdtest.Sample(t, filepath.Join(samplesFolder, file))
 	object.SetNamespace(namespace)
 	return object
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // newGenerator returns a generator of objects of this package.
-func newGenerator(seed1, seed2 uint64) *devtest.Generator {
-	return &devtest.Generator{
+func newGenerator(seed1, seed2 uint64) *crdtest.Generator {
+	return &crdtest.Generator{
 		Rand: rand.New(rand.NewPCG(seed1, seed2)),
 		Kinds: map[string]string{
 			"pinVersionWindow": "duration", "maxUpgradeStartDelay": "duration", "upgradeTimeout": "duration", "timeout": "duration", "forceDrainAfter": "duration",
@@ -24,15 +24,15 @@ func newGenerator(seed1, seed2 uint64) *devtest.Generator {
 			"cron": "cron", "isoWeek": "isoWeek", "location": "location", "version": "version", "image": "image", "operator": "operator", "reason": "reason",
 			"alertname": "alert",
 		},
-		Parts: map[string]func(*devtest.Generator) any{
-			"matchLabels": func(g *devtest.Generator) any { // no schema says that the labels of pools are text: the controller refuses others
+		Parts: map[string]func(*crdtest.Generator) any{
+			"matchLabels": func(g *crdtest.Generator) any { // no schema says that the labels of pools are text: the controller refuses others
 				labels := map[string]any{"a": g.Text("name")}
 				if g.IntN(4) == 0 {
 					labels = map[string]any{"matchLabels": labels}
 				}
 				return labels
 			},
-			"delayUpgrade": func(g *devtest.Generator) any { // lengths of time, where the fields of other objects have times
+			"delayUpgrade": func(g *crdtest.Generator) any { // lengths of time, where the fields of other objects have times
 				names := []string{"delayMin", "delayMax"}
 				if g.IntN(2) == 0 {
 					names = []string{"startAfter", "startBefore"}
@@ -54,13 +54,13 @@ func convert(value any) (err error) {
 	return err
 }
 
-func decodings(tb testing.TB) map[string]devtest.Decoding {
+func decodings(tb testing.TB) map[string]crdtest.Decoding {
 	tb.Helper()
-	decoder := devtest.StrictDecoder(tb, maintenancev1beta1.AddToScheme)
-	all := map[string]devtest.Decoding{}
-	validators := devtest.Validators(tb, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
+	decoder := crdtest.StrictDecoder(tb, maintenancev1beta1.AddToScheme)
+	all := map[string]crdtest.Decoding{}
+	validators := crdtest.Validators(tb, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
 	for kind, crd := range crds(tb) {
-		all[kind] = devtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}
+		all[kind] = crdtest.Decoding{Definition: crd, Validator: validators[kind], Decoder: decoder, Convert: convert}
 	}
 	return all
 }

@@ -13,14 +13,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 // crds returns the definitions by kind.
 func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, crd := range devtest.Definitions(tb, definitionsFolder) {
+	for _, crd := range crdtest.Definitions(tb, definitionsFolder) {
 		if crd.Spec.Group == "managedupgrade.appuio.io" {
 			all[crd.Spec.Names.Kind] = crd
 		}
@@ -33,12 +33,12 @@ func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 
 func TestSpec(t *testing.T) {
 	t.Parallel()
-	all := devtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
+	all := crdtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)
 	for kind, table := range cases() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for name, tc := range table {
-				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, devtest.StrictError) }) {
+				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, crdtest.StrictError) }) {
 					continue // only an API server reports unknown fields
 				}
 				t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestSpec(t *testing.T) {
 					for _, e := range tc.edits {
 						e.apply(t, object.Object)
 					}
-					devtest.CompareAdmission(t, tc.want, all[kind].Admit(nil, object))
+					crdtest.CompareAdmission(t, tc.want, all[kind].Admit(nil, object))
 				})
 			}
 		})
@@ -67,7 +67,7 @@ func TestEachRuleHasACase(t *testing.T) {
 			}
 		}
 		messages = append(messages, unchangeable) // TestJobCannotChange
-		for at, message := range devtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
+		for at, message := range crdtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
 			if !slices.Contains(messages, message) {
 				path, _, _ := strings.Cut(at, " ")
 				t.Errorf("%s%s: no case is rejected because %q", kind, path, message)
@@ -78,12 +78,12 @@ func TestEachRuleHasACase(t *testing.T) {
 
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	devtest.CheckClientSideApply(t, definitionsFolder)
+	crdtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestStatusesFitIntoEtcd(t *testing.T) {
 	t.Parallel()
-	devtest.CheckStatusSize(t, definitionsFolder, "ClusterVersion.managedupgrade.appuio.io", "UpgradeJob.managedupgrade.appuio.io", "UpgradeConfig.upgrade.managed.openshift.io") // previews of overlays have a limit, and the lifecycle drops earlier attempts
+	crdtest.CheckStatusSize(t, definitionsFolder, "ClusterVersion.managedupgrade.appuio.io", "UpgradeJob.managedupgrade.appuio.io", "UpgradeConfig.upgrade.managed.openshift.io") // previews of overlays have a limit, and the lifecycle drops earlier attempts
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -110,5 +110,5 @@ func TestDefinitionsNames(t *testing.T) {
 
 func TestKustomizationIncludesEachDefinition(t *testing.T) {
 	t.Parallel()
-	devtest.CheckKustomization(t, definitionsFolder)
+	crdtest.CheckKustomization(t, definitionsFolder)
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -37,7 +37,7 @@ func knownDifference(byParser error) bool {
 
 func TestSchemaAndParserAcceptTheSameSchedules(t *testing.T) {
 	t.Parallel()
-	config := devtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)["UpgradeConfig"]
+	config := crdtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)["UpgradeConfig"]
 	for name, tc := range scheduleCases() {
 		for _, e := range tc.edits {
 			text, ok := e.value.(string)
@@ -107,7 +107,7 @@ func randomWeeks(rng *rand.Rand) string {
 
 func TestSchemaAndParserAcceptTheSameRandomSchedules(t *testing.T) {
 	t.Parallel()
-	config := devtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)["UpgradeConfig"]
+	config := crdtest.Validators(t, definitionsFolder, maintenancev1beta1.GroupVersion.Group)["UpgradeConfig"]
 	rng := rand.New(rand.NewPCG(2027, 9))
 	accepted := 0
 	const all = 600

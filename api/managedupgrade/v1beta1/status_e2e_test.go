@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 func diffObjects(want, got any) string { return cmp.Diff(want, got) }
@@ -93,7 +93,7 @@ func TestJobStatus(t *testing.T) {
 			if changed.Object["status"] = tc.status; tc.status == nil {
 				delete(changed.Object, "status")
 			}
-			devtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict")))
+			crdtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict")))
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 )
 
 // named returns a sample under another name.
@@ -36,7 +36,7 @@ func TestAPIServerValidatesSpecs(t *testing.T) {
 					for _, e := range tc.edits {
 						e.apply(t, object.Object)
 					}
-					devtest.CompareRejections(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
+					crdtest.CompareRejections(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
 				})
 			}
 		})
@@ -68,7 +68,7 @@ func TestJobCannotChange(t *testing.T) {
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
 			}
-			devtest.CompareRejections(t, tc.want, server.Update(t.Context(), object))
+			crdtest.CompareRejections(t, tc.want, server.Update(t.Context(), object))
 		})
 	}
 }

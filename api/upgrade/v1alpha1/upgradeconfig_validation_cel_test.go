@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
@@ -199,7 +199,7 @@ func TestSpec(t *testing.T) {
 				e.apply(t, object.Object)
 			}
 			err := server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict"))
-			devtest.CompareRejections(t, tc.want, err)
+			crdtest.CompareRejections(t, tc.want, err)
 		})
 	}
 }
@@ -347,7 +347,7 @@ func TestStatus(t *testing.T) {
 				delete(changed.Object, "status")
 			}
 			err := server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict"))
-			devtest.CompareRejections(t, tc.want, err)
+			crdtest.CompareRejections(t, tc.want, err)
 		})
 	}
 }
@@ -407,7 +407,7 @@ func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 				for _, e := range tc.edits {
 					e.apply(t, object.Object)
 				}
-				devtest.CompareRejections(t, want, server.Update(t.Context(), object))
+				crdtest.CompareRejections(t, want, server.Update(t.Context(), object))
 			})
 		}
 	}
@@ -419,7 +419,7 @@ func TestReservation_cannot_be_added_while_an_upgrade_is_in_progress(t *testing.
 	server.MustCreate(t, object)
 	server.MustUpdateStatus(t, object, status(historyRecord(nil)))
 	edit{"spec.capacityReservation", true}.apply(t, object.Object)
-	devtest.CompareRejections(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
+	crdtest.CompareRejections(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
 
 func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
@@ -441,7 +441,7 @@ func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
 			for _, e := range wholeSpecChanged {
 				e.apply(t, object.Object)
 			}
-			devtest.CompareRejections(t, nil, server.Update(t.Context(), object))
+			crdtest.CompareRejections(t, nil, server.Update(t.Context(), object))
 		})
 	}
 }

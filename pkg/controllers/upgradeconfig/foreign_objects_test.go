@@ -10,7 +10,7 @@ import (
 	"time"
 
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -30,8 +30,8 @@ func checkForeign(t *testing.T, seed uint64) (accepted bool) {
 	w := newWorldWith(t, definitions)
 	w.foreign = true
 	cfg := upgradeConfig(upgrade)
-	return devtest.Foreign[*upgradev1alpha1.UpgradeConfig]{
-		World: w.World, Definition: devtest.Definition(t, definitionsFolder, upgradev1alpha1.GroupVersion.Group, "UpgradeConfig"),
+	return crdtest.Foreign[*upgradev1alpha1.UpgradeConfig]{
+		World: w.World, Definition: crdtest.Definition(t, definitionsFolder, upgradev1alpha1.GroupVersion.Group, "UpgradeConfig"),
 		Object: cfg, Status: &cfg.Status, History: &cfg.Status.History,
 		Versions: []string{"4.4.5", desired, "4.5.1"}, Start: tenPast,
 		Annotations: []string{"upgrade.managed.openshift.io/type", "upgrade.managed.openshift.io/requested", upgradev1alpha1.HoldAnnotation},
@@ -41,7 +41,7 @@ func checkForeign(t *testing.T, seed uint64) (accepted bool) {
 
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
-	devtest.CheckForeign(t, 40, func(seed uint64) bool { return checkForeign(t, seed) })
+	crdtest.CheckForeign(t, 40, func(seed uint64) bool { return checkForeign(t, seed) })
 }
 
 func FuzzForeignObjects(f *testing.F) {

@@ -34,7 +34,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterupgraderun"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/managedclustersupgrade"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/crdtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim"
@@ -53,7 +53,7 @@ const (
 
 // generators returns a generator for specs, with mostly valid strings, and a generator for
 // statuses.
-func generators(seed uint64) (spec, status *devtest.Generator) {
+func generators(seed uint64) (spec, status *crdtest.Generator) {
 	instants := map[string]string{"reason": "reason", "version": "version", "type": "reason"}
 	for _, field := range []string{
 		"upgradeAt", "requestTime", "startTime", "commenceTime", "completeTime", "workerStartTime", "workerCompleteTime", "notifiedTime",
@@ -62,7 +62,7 @@ func generators(seed uint64) (spec, status *devtest.Generator) {
 		instants[field] = "instant"
 	}
 	random := rand.New(rand.NewPCG(seed, 27))
-	return &devtest.Generator{
+	return &crdtest.Generator{
 			Rand: random,
 			Kinds: map[string]string{
 				"pinVersionWindow": "duration", "maxUpgradeStartDelay": "duration", "upgradeTimeout": "duration", "timeout": "duration", "forceDrainAfter": "duration",
@@ -76,15 +76,15 @@ func generators(seed uint64) (spec, status *devtest.Generator) {
 			},
 			Required: []string{"placement", "workload", "manifests"},
 			Seldom:   []string{"claimsOnly", "manifestConfigs", "executor", "upgradeConfig", "decisionStrategy", "outcome"},
-			Parts: map[string]func(*devtest.Generator) any{
-				"matchExpressions": func(*devtest.Generator) any {
+			Parts: map[string]func(*crdtest.Generator) any{
+				"matchExpressions": func(*crdtest.Generator) any {
 					return map[string]any{"key": "region", "operator": "In", "values": []any{"eu"}}
 				},
-				"delayUpgrade": func(g *devtest.Generator) any {
+				"delayUpgrade": func(g *crdtest.Generator) any {
 					return map[string]any{"delayMin": g.Text("duration"), "delayMax": g.Text("duration")}
 				},
 			},
-		}, &devtest.Generator{
+		}, &crdtest.Generator{
 			Rand: random, Kinds: instants, Seldom: []string{"previousAttempts", "items"}, Required: []string{"history"},
 		}
 }
@@ -198,7 +198,7 @@ type strangers struct {
 	t            *testing.T
 	user         client.Client
 	now          time.Time
-	spec, status *devtest.Generator
+	spec, status *crdtest.Generator
 	accepted     map[string]int // by kind
 }
 
@@ -285,7 +285,7 @@ func reconcileBatch(t *testing.T, of subject, seed uint64, n int) map[string]int
 	world, program := of.begin(t)
 	s := strangers{subject: of, t: t, user: world.Client("stranger"), now: world.Now(), accepted: map[string]int{}}
 	s.spec, s.status = generators(seed)
-	ours := devtest.Definitions(t, of.folder)
+	ours := crdtest.Definitions(t, of.folder)
 	for i, created := 0, 0; created < n && i < 100*n; i++ {
 		if s.create(ours[i%len(ours)], i) {
 			created++
@@ -341,7 +341,7 @@ func TestObjects(t *testing.T) { //nolint:tparallel // the total follows when al
 	var mutex sync.Mutex
 	t.Run("cluster", func(t *testing.T) {
 		for _, of := range subjects() {
-			want += len(devtest.Definitions(t, of.folder))
+			want += len(crdtest.Definitions(t, of.folder))
 			for seed, left := uint64(1), max(*objects*of.share/100, 1); left > 0; seed, left = seed+1, left-batchSize {
 				t.Run(of.name+"/"+strconv.FormatUint(seed, 10), func(t *testing.T) {
 					t.Parallel()

@@ -3,7 +3,7 @@
 
 //go:build e2e
 
-package informer_test
+package devcluster_test
 
 import (
 	"context"
@@ -25,9 +25,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/manifests"
 )
 
-// start starts an informer on a new cluster. It returns the informer and a function that requests
+// startInformer starts an informer on a new cluster. It returns the informer and a function that requests
 // insights.
-func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
+func startInformer(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 	t.Helper()
 	running := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		return controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), WithoutControllerManager: true})
@@ -36,7 +36,7 @@ func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions, err := manifests.Read(os.DirFS("../../../deploy/update-status/crds"))
+	definitions, err := manifests.Read(os.DirFS("../../deploy/update-status/crds"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 			t.Error(err)
 		}
 	})
-	registered := manifestOf(t, c)
+	registered := informerManifest(t, c)
 	if registered != "mine" {
 		t.Errorf("the UpdateInformer names Service %s", registered)
 	}
@@ -70,8 +70,8 @@ func start(t *testing.T) (server *informer.Server, ask func() (string, error)) {
 	}
 }
 
-// manifestOf returns the name of the Service in the UpdateInformer.
-func manifestOf(t *testing.T, c client.Client) string {
+// informerManifest returns the name of the Service in the UpdateInformer.
+func informerManifest(t *testing.T, c client.Client) string {
 	t.Helper()
 	objects, err := manifests.Decode([]byte(`{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInformer", "metadata": {"name": "mine"}}`))
 	if err != nil {
@@ -87,9 +87,9 @@ func manifestOf(t *testing.T, c client.Client) string {
 	return name
 }
 
-func TestServer(t *testing.T) {
+func TestInformer(t *testing.T) {
 	t.Parallel()
-	server, ask := start(t)
+	server, ask := startInformer(t)
 	if findings, err := conformance.Run(t.Context(), conformance.Target{URL: "https://" + server.Address(), CA: server.CA(), ServerName: "mine.informers.svc", Token: "any"}); err != nil || len(findings) > 0 {
 		t.Errorf("findings %v, %v", findings, err)
 	}

@@ -1,7 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package devtest
+// Package crdtest tests the definitions of kinds without an API server: their rules and sizes, how objects are decoded, and
+// what a stranger may write. It also generates objects that a definition accepts.
+package crdtest
 
 import (
 	"encoding/json"

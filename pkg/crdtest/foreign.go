@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package devtest
+package crdtest
 
 import (
 	"encoding/json"
