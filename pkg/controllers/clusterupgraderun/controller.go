@@ -329,14 +329,12 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	}
 }
 
-// Release also removes the finalizer about works with the ClusterVersion, unless one is left. The garbage collector deletes
-// the other works of a deleted run, except works of sets.
+// Release also removes the finalizer about works with the ClusterVersion, unless one is left. A deleted run keeps it until
+// protect has removed these works. The garbage collector deletes the other works of a deleted run, except works of sets.
 func (k kind) Release(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	cluster := k.cluster(run)
 	if !run.DeletionTimestamp.IsZero() {
-		if err := cluster.UnlistActions(ctx); err != nil {
-			return err
-		}
+		return cluster.UnlistActions(ctx)
 	}
 	if left, err := cluster.ProtectClusterVersion(ctx); err != nil || left {
 		return err

@@ -141,6 +141,22 @@ func TestRun_deleted_while_the_cluster_is_unreachable(t *testing.T) {
 	w.expectUntouched()
 }
 
+// TestRun_deleted_while_the_cache_is_behind deletes the run before the cache holds its work.
+func TestRun_deleted_while_the_cache_is_behind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit()
+	w.Process.Lag("ManifestWork", time.Minute)
+	w.Await(time.Minute, func() bool { return w.work(delivery.PreflightName(cluster)) != nil })
+	w.RunFor(10 * time.Second)
+	w.Delete(w.run())
+	w.RunFor(2 * time.Minute)
+	if w.run() != nil {
+		t.Errorf("the run is left: %s", w.describe())
+	}
+	w.expectNoWorks()
+}
+
 // TestRun_deleted_after_it_has_ended removes the work that observes the cluster.
 func TestRun_deleted_after_it_has_ended(t *testing.T) {
 	t.Parallel()

@@ -220,6 +220,10 @@ var keptTests = []keptTest{
 		"pkg/controllers/managedclustersupgrade", "TestDryRun_work_of_an_upgrade_that_is_gone",
 		mutant{{"pkg/controllers/managedclustersupgrade/preflight.go", "if err != nil || len(works)+len(runs.Items) == 0 {", "if MUTANT || err != nil || len(works)+len(runs.Items) == 0 {"}},
 	}, {
+		"a work stays whose run is deleted while the cache of the hub is behind",
+		"pkg/controllers/clusterupgraderun", "TestRun_deleted_while_the_cache_is_behind",
+		mutant{{"pkg/controllers/clusterupgraderun/controller.go", "return cluster.UnlistActions(ctx)\n\t}", "if err := cluster.UnlistActions(ctx); !MUTANT || err != nil {\n\t\t\treturn err\n\t\t}\n\t}"}},
+	}, {
 		"an upgrade that is complete does not rest while a dry run is requested",
 		"pkg/controllers/managedclustersupgrade", "TestSelection",
 		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& s.cache.preflight.isOver() {", "&& s.cache.preflight.isOver() && (!MUTANT || !s.Upgrade.Spec.DryRun) {"}},
