@@ -4,7 +4,6 @@
 package managedclustersupgrade
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -87,8 +86,11 @@ func (w *world) observeRun(change simulation.Change) {
 	case change.New == nil:
 		w.invariants.RunDeleted(run)
 	case change.Actor == "hub":
+		w.check(w.invariants.Run(run))
 		before, _ := change.Old.(*fleetv1alpha1.ClusterUpgradeRun)
-		w.check(errors.Join(w.invariants.Run(run), w.invariants.AfterStop(w.get(), before, run)))
+		if u := simulation.Find(w.Harness, stores, &fleetv1beta1.ManagedClustersUpgrade{}); u != nil {
+			w.check(w.invariants.AfterStop(u, before, run))
+		}
 	default:
 		w.invariants.Note(run)
 	}

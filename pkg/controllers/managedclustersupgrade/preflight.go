@@ -52,22 +52,26 @@ type answer struct {
 	at time.Time
 }
 
-// workRequests requests a pass over the upgrade whose dry run a work belongs to.
+// workRequests requests a pass over the upgrade whose dry run a work belongs to, or over any upgrade that no longer exists.
 func (r *Reconciler) workRequests(ctx context.Context, object client.Object) []reconcile.Request {
-	if _, is := object.GetAnnotations()[delivery.DryRunAnnotation]; !is {
-		return nil
-	}
-	return r.requestsOf(ctx, object.GetLabels()[fleetv1beta1.UpgradeLabel])
+	requests := r.requestsOf(ctx, object.GetLabels()[fleetv1beta1.UpgradeLabel])
+	return slices.DeleteFunc(requests, func(req reconcile.Request) bool { return req.Namespace != "" && !isPreflight(object) })
 }
 
-// removeOrphans deletes the runs and the works of the dry runs of an upgrade that no longer exists: the API server may create
+// removeOrphans deletes the runs of an upgrade that no longer exists, and its works that have no run: the API server may create
 // one for another process only after the upgrade was deleted. Such a run has requested nothing, and would lock its cluster.
 func (r *Reconciler) removeOrphans(ctx context.Context, uid types.UID) (reconcile.Result, error) {
-	works, err := listPreflights(ctx, r.client, uid)
+	works, err := listWorks(ctx, r.client, uid)
 	var runs fleetv1alpha1.ClusterUpgradeRunList
 	if err == nil {
 		err = r.client.List(ctx, &runs, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(uid)}, client.UnsafeDisableDeepCopy)
 	}
+	hasRun := map[string]bool{}
+	for i := range runs.Items {
+		hasRun[runs.Items[i].Namespace] = true
+	}
+	// A run removes its works.
+	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool { return hasRun[work.Namespace] })
 	if err != nil || len(works)+len(runs.Items) == 0 { // they were deleted before the upgrade was
 		return reconcile.Result{}, err
 	}
@@ -124,7 +128,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	}
 	s.cache.preflight.complete = complete
 	for name := range works { // no longer selected
-		errs = append(errs, s.deletePreflight(ctx, works[name]))
+		errs = append(errs, s.deleteWork(ctx, works[name]))
 	}
 	return errors.Join(errs...)
 }
@@ -167,7 +171,7 @@ func (s *scope) checkMember(ctx context.Context, m *admission.FleetMember, work 
 	}
 	delete(p.started, m.Name)
 	if work != nil {
-		err = errors.Join(err, s.deletePreflight(ctx, work))
+		err = errors.Join(err, s.deleteWork(ctx, work))
 	}
 	return err
 }
@@ -207,7 +211,7 @@ func (s *scope) askAgent(ctx context.Context, m *admission.FleetMember, work *wo
 	case result.Checked || current != nil:
 		return result, nil
 	case work != nil: // of an earlier dry run; its deletion causes another pass
-		return result, s.deletePreflight(ctx, work)
+		return result, s.deleteWork(ctx, work)
 	}
 	return result, s.createPreflight(ctx, m)
 }
@@ -238,9 +242,9 @@ func (s *scope) createPreflight(ctx context.Context, m *admission.FleetMember) e
 	return nil
 }
 
-// deletePreflight deletes a work, once, unless it was changed since it was read. If a user has edited a work so that its
+// deleteWork deletes a work, once, unless it was changed since it was read. If a user has edited a work so that its
 // deletion would delete the ClusterVersion, it is deleted once the agent has applied its repair. The repair causes a pass.
-func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
+func (s *scope) deleteWork(ctx context.Context, work *workv1.ManifestWork) error {
 	if p := s.cache.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
 		return nil
 	}
@@ -266,7 +270,11 @@ func (s *scope) endPreflight(ctx context.Context) error {
 	if m.swept {
 		return nil
 	}
-	if err := s.deletePreflights(ctx, s.client); err != nil || len(s.unrepaired) > 0 {
+	works, err := listPreflights(ctx, s.client, s.Upgrade.UID)
+	if err != nil {
+		return err
+	}
+	if err := s.deleteWorks(ctx, slices.Collect(maps.Values(works))); err != nil || len(s.unrepaired) > 0 {
 		return err
 	}
 	if m.preflight != nil {
@@ -281,29 +289,46 @@ func (s *scope) endPreflight(ctx context.Context) error {
 	return nil
 }
 
-func (s *scope) deletePreflights(ctx context.Context, from client.Reader) error {
-	works, err := listPreflights(ctx, from, s.Upgrade.UID)
-	if err != nil {
-		return err
-	}
+func (s *scope) deleteWorks(ctx context.Context, works []*workv1.ManifestWork) error {
 	var errs []error
-	for name := range works {
-		errs = append(errs, s.deletePreflight(ctx, works[name]))
+	for _, work := range works {
+		errs = append(errs, s.deleteWork(ctx, work))
 	}
 	return errors.Join(errs...)
 }
 
+// listPreflights lists the works of the dry run of an upgrade, by cluster.
 func listPreflights(ctx context.Context, from client.Reader, upgrade types.UID) (map[string]*workv1.ManifestWork, error) {
+	list, err := listWorks(ctx, from, upgrade)
+	works := map[string]*workv1.ManifestWork{}
+	for _, work := range list {
+		if isPreflight(work) {
+			works[work.Namespace] = work
+		}
+	}
+	return works, err
+}
+
+// listWorks lists the works that the hub has delivered for an upgrade and that the garbage collector does not delete with
+// their runs.
+func listWorks(ctx context.Context, from client.Reader, upgrade types.UID) ([]*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
 	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade)}
 	if err := from.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the ManifestWorks of the dry run: %w", err)
+		return nil, fmt.Errorf("listing the ManifestWorks of the upgrade: %w", err)
 	}
-	works := map[string]*workv1.ManifestWork{}
+	var works []*workv1.ManifestWork
 	for i := range list.Items {
-		if _, is := list.Items[i].Annotations[delivery.DryRunAnnotation]; is {
-			works[list.Items[i].Namespace] = &list.Items[i]
+		work := &list.Items[i]
+		if isPreflight(work) || delivery.IsDelivered(work) && delivery.HasClusterVersion(work) {
+			works = append(works, work)
 		}
 	}
 	return works, nil
+}
+
+// isPreflight reports whether a work is one of a dry run.
+func isPreflight(work client.Object) bool {
+	_, is := work.GetAnnotations()[delivery.DryRunAnnotation]
+	return is
 }

@@ -118,7 +118,11 @@ func (s *scope) delete(ctx context.Context) error {
 		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting,
 			"the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone")
 	}
-	if err := s.deletePreflights(ctx, s.live); err != nil {
+	works, err := listWorks(ctx, s.live, s.Upgrade.UID) // a hub whose cache was behind may have left one
+	if err != nil {
+		return err
+	}
+	if err := s.deleteWorks(ctx, works); err != nil {
 		return err
 	}
 	if len(s.unrepaired) > 0 {
