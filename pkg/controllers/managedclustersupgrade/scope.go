@@ -303,6 +303,9 @@ func (s *scope) listMembers() {
 	s.byName = make(map[string]*admission.FleetMember, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
+		if news := s.cache.started.Add(admission.NewsGrace); !m.Deadline.IsZero() && m.Deadline.Before(news) {
+			m.Deadline = news
+		}
 		s.byName[m.Name] = m
 		s.cache.of(m.Name).observe(m, s.Now)
 	}

@@ -140,6 +140,9 @@ func (m *FleetMember) WaitsSince() time.Time {
 	return time.Time{}
 }
 
+// NewsGrace is how long the agents may take to report to a hub that starts. Until then, no deadline counts as missed.
+const NewsGrace = 2 * time.Minute
+
 // deadline returns when the running step of a run fails; zero if never, or if it is not known.
 func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 	record := run.Record()

@@ -290,7 +290,7 @@ func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time 
 
 // failAfter waits for a reason that must not last, and fails after the limit.
 func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *delivery.Condition, now time.Time, message string) engine.Result {
-	due := c.since(step, reason, condition.Since, now).Add(limit)
+	due := c.afterNews(step, c.since(step, reason, condition.Since, now).Add(limit))
 	if !now.Before(due) {
 		return engine.Fail(reason, "%s", message)
 	}

@@ -13,6 +13,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
@@ -49,7 +50,7 @@ func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, pr
 			Do:         c.Heard(c.actionAvailable(delivery.PreUpgrade, fleetv1alpha1.ReasonPreActionDegraded)),
 			Reached:    c.isAvailable(c.actions()[0]),
 			SlowAfter:  c.actionSlowAfter(fleetv1alpha1.StepPreUpgradeActionAvailable),
-			FailBy:     delivery.PreActionBy(c.Run, &c.Record),
+			FailBy:     c.afterNews(fleetv1alpha1.StepPreUpgradeActionAvailable, delivery.PreActionBy(c.Run, &c.Record)),
 			FailReason: fleetv1alpha1.ReasonPreActionDegraded,
 			Milestone:  engine.MilestoneStarted,
 		}, {
@@ -59,7 +60,7 @@ func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, pr
 			Do:         c.Deliver,
 			Commit:     &engine.Commit{Observe: c.observe, Withdraw: c.Withdraw, Requested: waitForAgent(delivery.UpgradeName(c.Run.Namespace))},
 			Repeatable: true,
-			FailBy:     delivery.ApplyBy(c.Run, &c.Record),
+			FailBy:     c.afterNews(fleetv1alpha1.StepUpgradeDelivered, delivery.ApplyBy(c.Run, &c.Record)),
 			FailReason: fleetv1alpha1.ReasonApplyTimedOut,
 			Milestone:  engine.MilestoneCommenced,
 		}, {
@@ -70,7 +71,7 @@ func (c *Cluster) platformSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade, pr
 			Repeatable: true,
 			Reached:    c.IsUpgraded,
 			SlowAfter:  c.stallAfter(fleetv1alpha1.StepClusterUpgraded, progress),
-			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepClusterUpgraded),
+			FailAfter:  c.failAfterNews(fleetv1alpha1.StepClusterUpgraded),
 			FailReason: fleetv1alpha1.ReasonClusterUpgradeTimedOut,
 			Milestone:  engine.MilestoneControlPlaneUpgraded,
 		},
@@ -93,7 +94,7 @@ func (c *Cluster) finalSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade) []eng
 			Skip:       skipUnless(upgrade == nil || delivery.ApprovesOperators(upgrade), noOperators),
 			Do:         c.Heard(c.OperatorsUpgraded),
 			Reached:    c.isAvailable(delivery.OperatorsName(c.Run.Namespace)),
-			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepOperatorsUpgraded),
+			FailAfter:  c.failAfterNews(fleetv1alpha1.StepOperatorsUpgraded),
 			FailReason: fleetv1alpha1.ReasonOperatorsFailed,
 		}, {
 			Name:       fleetv1alpha1.StepPostUpgradeActionAvailable,
@@ -102,7 +103,7 @@ func (c *Cluster) finalSteps(upgrade *fleetv1beta1.ManagedClustersUpgrade) []eng
 			Do:         c.Heard(c.actionAvailable(delivery.PostUpgrade, fleetv1alpha1.ReasonPostActionDegraded)),
 			Reached:    c.isAvailable(c.actions()[1]),
 			SlowAfter:  c.actionSlowAfter(fleetv1alpha1.StepPostUpgradeActionAvailable),
-			FailAfter:  delivery.StepTimeout(c.Run, fleetv1alpha1.StepPostUpgradeActionAvailable),
+			FailAfter:  c.failAfterNews(fleetv1alpha1.StepPostUpgradeActionAvailable),
 			FailReason: fleetv1alpha1.ReasonPostActionDegraded,
 		}, {
 			Name: fleetv1alpha1.StepSoaked,
@@ -144,6 +145,28 @@ func (c *Cluster) actionSlowAfter(name string) time.Duration {
 		return ReplicaSetLimit
 	}
 	return 0
+}
+
+// afterNews returns the deadline of a step, but not before the agents have reported to a hub that starts during the step: what
+// they reported to the hub before may be older than its absence.
+func (c *Cluster) afterNews(step string, due time.Time) time.Time {
+	start := c.Record.Step(step).StartTime
+	if due.IsZero() || start == nil || !c.Watched.After(start.Time) {
+		return due
+	}
+	if news := c.Watched.Add(admission.NewsGrace); due.Before(news) {
+		return news
+	}
+	return due
+}
+
+// failAfterNews returns how long a step may take.
+func (c *Cluster) failAfterNews(step string) time.Duration {
+	limit, start := delivery.StepTimeout(c.Run, step), c.Record.Step(step).StartTime
+	if limit == 0 || start == nil {
+		return limit
+	}
+	return c.afterNews(step, start.Add(limit)).Sub(start.Time)
 }
 
 // soakFailAfter returns how long the soak may take. The absence of a hub says nothing about the cluster: one that starts looks
