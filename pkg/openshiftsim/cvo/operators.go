@@ -170,7 +170,8 @@ func VersionOf(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// SetVersion sets the version reported by an operator. The machine config operator reports its image, too.
+// SetVersion sets the version reported by an operator. The machine config operator also reports its
+// image.
 func SetVersion(operator *configv1.ClusterOperator, version string) {
 	setOperand(operator, "operator", version)
 	if operator.Name == MachineConfig {

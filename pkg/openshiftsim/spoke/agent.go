@@ -26,20 +26,24 @@ import (
 func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{}
 	allApplied, allAvailable := true, true
-	var owned []id
+	former, owned := c.works[work.Name], []id(nil)
 	for i := range work.Spec.Workload.Manifests {
 		manifest := &unstructured.Unstructured{}
 		failure := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[i].Raw)
 		if failure == nil {
-			c.apply(manifest, strategyOf(work, manifest))
-			if !isOrphaned(work, manifest) {
+			strategy := strategyOf(work, manifest)
+			c.apply(manifest, strategy)
+			owns := !isOrphaned(work, manifest)
+			if strategy == workv1.UpdateStrategyTypeReadOnly { // nothing is written, so the owner stays
+				owns = slices.Contains(former, idOf(manifest))
+			}
+			if owns {
 				owned = append(owned, idOf(manifest))
 			}
 		}
 		allApplied, allAvailable = allApplied && failure == nil, allAvailable && c.objects[idOf(manifest)] != nil
 		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, c.report(work, i, manifest, failure, now))
 	}
-	former := c.works[work.Name]
 	c.works[work.Name] = owned
 	for _, key := range former { // objects that only an earlier generation of the work contained
 		if !slices.Contains(owned, key) && !c.isOrphanedID(work, key) {
@@ -67,19 +71,24 @@ func (c *Cluster) report(work *workv1.ManifestWork, ordinal int, manifest *unstr
 			Type: name, Status: more[name], ObservedGeneration: work.Generation, Reason: "Rule", Message: "by its rule", LastTransitionTime: second(now),
 		})
 	}
+	var before workv1.ManifestCondition
+	for _, old := range work.Status.ResourceStatus.Manifests {
+		if old.ResourceMeta == reported.ResourceMeta {
+			before = old
+		}
+	}
 	if found != nil {
 		var about metav1.Condition
 		reported.StatusFeedbacks.Values, about = c.feedback(found, optionOf(work, manifest, func(o *workv1.ManifestConfigOption) bool { return len(o.FeedbackRules) > 0 }))
 		about.LastTransitionTime = second(now)
 		conditions = append(conditions, about)
-	}
-	var before []metav1.Condition
-	for _, old := range work.Status.ResourceStatus.Manifests {
-		if old.ResourceMeta == reported.ResourceMeta {
-			before = old.Conditions
+	} else { // the last values stay
+		reported.StatusFeedbacks = before.StatusFeedbacks
+		if about := apimeta.FindStatusCondition(before.Conditions, feedbackSynced); about != nil {
+			conditions = append(conditions, *about)
 		}
 	}
-	reported.Conditions = keepTimes(before, conditions...)
+	reported.Conditions = keepTimes(before.Conditions, conditions...)
 	return reported
 }
 

@@ -213,10 +213,14 @@ func (c *Cluster) apply(manifest *unstructured.Unstructured, strategy workv1.Upd
 	case strategy == workv1.UpdateStrategyTypeReadOnly:
 		return // even if the object does not exist
 	case existing == nil:
-		created := manifest.DeepCopy()
-		created.SetGeneration(1)
-		c.objects[key] = created
-		existing = created
+		existing = manifest.DeepCopy()
+		if strategy != workv1.UpdateStrategyTypeCreateOnly { // what is created otherwise belongs to another field manager
+			delete(existing.Object, "spec")
+		}
+		c.objects[key] = existing
+		c.merge(key, existing, manifest)
+		existing.SetGeneration(1)
+		return
 	case strategy == workv1.UpdateStrategyTypeCreateOnly:
 		return
 	}
