@@ -107,7 +107,7 @@ func laterActions() []action[*fleet] {
 		}},
 		{"continue without a canary", 1, func(f *fleet) { f.answer(fleetv1beta1.ContinueWithoutCanaryAnnotation, "its site is closed") }},
 		{"forget the failure of the cluster that failed last", 3, func(f *fleet) { f.answer(fleetv1beta1.ForgetFailureAnnotation, "its disk is broken") }},
-		{"a pre-action disconnects its cluster", 4, func(f *fleet) { f.trouble(func(m *member) { m.cutsOff = true }) }},
+		{"the pre-action disconnects clusters", 4, (*fleet).cutOff},
 	}
 }
 
@@ -126,6 +126,20 @@ func (f *fleet) answer(annotation, reason string) {
 		}
 		metav1.SetMetaDataAnnotation(&u.ObjectMeta, annotation, name+"="+reason)
 	})
+}
+
+// cutOff makes each further pre-action disconnect its cluster, creates the upgrades that do not exist with one, and leaves
+// them alone for longer than the hub waits for an agent that has not acted.
+func (f *fleet) cutOff() {
+	for _, m := range f.members {
+		m.cutsOff = true
+	}
+	for _, name := range upgradeNames {
+		u := f.newUpgrade(client.ObjectKey{Namespace: fleetNamespace, Name: name})
+		u.Spec.PreUpgradeAction = jobAction("pre")
+		f.create(u)
+	}
+	f.wait(2 * time.Hour)
 }
 
 // silenceSoaking takes the agent of a soaking cluster offline, or the agent of any cluster if none
@@ -176,8 +190,15 @@ func (f *fleet) someFailures() *intstr.IntOrString {
 }
 
 // createUpgrade creates an upgrade that is likely to succeed.
-func (f *fleet) createUpgrade() {
-	key := f.anyUpgrade()
+func (f *fleet) createUpgrade() { f.create(f.newUpgrade(f.anyUpgrade())) }
+
+func (f *fleet) create(u *fleetv1beta1.ManagedClustersUpgrade) {
+	if err := f.people.Create(context.Background(), u); err != nil {
+		f.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (f *fleet) newUpgrade(key client.ObjectKey) *fleetv1beta1.ManagedClustersUpgrade {
 	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	u.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6", Channel: channel}
 	if key.Name == upgradeNames[1] {
@@ -206,9 +227,7 @@ func (f *fleet) createUpgrade() {
 	if f.random.IntN(5) == 0 {
 		u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
 	}
-	if err := f.people.Create(context.Background(), u); err != nil {
-		f.world.Logf("rejected: %s", firstLine(err))
-	}
+	return u
 }
 
 // jobAction returns an action with a Job.

@@ -174,7 +174,7 @@ func (m *member) operate() {
 			m.fleet.checker.jobBegan(m, job.GetName())
 			if strings.HasPrefix(job.GetName(), "pre") {
 				m.actedAt = now
-				m.offline = m.offline || m.cutsOff
+				m.offline, m.troubled = m.offline || m.cutsOff, m.troubled || m.cutsOff
 			}
 		case now.Sub(m.since[name]) > time.Minute:
 			end := "Failed"
