@@ -55,6 +55,26 @@ func TestFailureOfARefusedCanaryMayBeForgotten(t *testing.T) {
 	}
 }
 
+// A hub may create a run again that another one has deleted, with its upgrade, before the request was served.
+func TestClusterMayBeginForAnUpgradeThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	for interleaved, want := range map[time.Duration]int{0: 1, time.Minute: 0} {
+		f := &fleet{driver: newTestDriver()}
+		now := f.world.Now()
+		f.interleavedUntil = now.Add(interleaved - maxStall)
+		c := newFleetChecker(f)
+		c.upgrades["u"] = &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{UID: "u", DeletionTimestamp: &metav1.Time{Time: now}}}
+		c.limits["u"] = 1
+		run := &fleetv1alpha1.ClusterUpgradeRun{}
+		run.Namespace, run.Spec.Attempt, run.Spec.AdmissionTime, run.Spec.ManagedClustersUpgrade.UID = "a", 1, metav1.NewTime(now), "u"
+		c.admitted(now, run)
+		c.admitted(now, run)
+		if len(f.report.Violations) != want {
+			t.Errorf("interleaved until %s: %q", interleaved, f.report.Violations)
+		}
+	}
+}
+
 // An upgrade that goes on may be deleted before its record replaces the one before.
 func TestUpgradeThatContinuesMayHaveNoRecord(t *testing.T) {
 	t.Parallel()

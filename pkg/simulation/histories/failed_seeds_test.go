@@ -208,6 +208,10 @@ var keptTests = []keptTest{
 		"pkg/simulation/histories", "TestFailureOfARefusedCanaryMayBeForgotten",
 		mutant{{"pkg/simulation/histories/fleet_checker.go", "|| canary.Spec.Outcome != nil", "|| !MUTANT && canary.Spec.Outcome != nil"}},
 	}, {
+		"a cluster begins twice because a hub creates its run again while another one deletes its upgrade",
+		"pkg/simulation/histories", "TestClusterMayBeginForAnUpgradeThatIsBeingDeleted",
+		mutant{{"pkg/simulation/histories/fleet_checker.go", "|| u.DeletionTimestamp != nil) && c", "|| !MUTANT && u.DeletionTimestamp != nil) && c"}},
+	}, {
 		"a canary without which a person continues in one attempt is none in the next one",
 		"pkg/controllers/managedclustersupgrade", "TestContinue_without_a_canary_in_one_attempt",
 		mutant{{"pkg/controllers/managedclustersupgrade/admit.go", "Canary: m.Canary && !m.Hub,", "Canary: m.Canary && !m.Hub && (!MUTANT || !m.Waived),"}},

@@ -54,6 +54,7 @@ type fleetChecker struct {
 	releases    map[string]bool            // releases requested by any upgrade
 	begun       map[string]int             // number of admissions, by upgrade, cluster, and attempt
 	admissions  map[string]time.Time       // time of the first admission, by upgrade, cluster, and attempt
+	late        map[string]bool            // admissions after the upgrade was deleted, by upgrade, cluster, and attempt
 	requests    map[string]int             // number of requests of a release, by upgrade, cluster, and attempt
 	reported    map[client.ObjectKey]bool  // runs that hold their slot for too long
 	hubWrites   int
@@ -66,7 +67,7 @@ func newFleetChecker(f *fleet) *fleetChecker {
 		leases: map[string]*coordinationv1.Lease{}, limits: map[string]int32{}, blocked: map[string]time.Time{}, everBlocked: map[string]bool{}, left: map[string]time.Time{},
 		answered: map[string]time.Time{}, admissions: map[string]time.Time{}, selected: map[string]time.Time{},
 		available: map[string]time.Time{}, releases: map[string]bool{}, canaries: map[string]map[string]bool{},
-		reported: map[client.ObjectKey]bool{}, begun: map[string]int{}, requests: map[string]int{},
+		reported: map[client.ObjectKey]bool{}, begun: map[string]int{}, late: map[string]bool{}, requests: map[string]int{},
 	}
 }
 
@@ -294,8 +295,9 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 	ref, cluster := &run.Spec.ManagedClustersUpgrade, run.Namespace
 	key := admissionKey(run)
 	u := c.upgrades[ref.UID]
-	if u == nil && c.isInterleaved(now) {
-		return // by a request that was served late; nothing may be requested, and at rest the run must be gone
+	if (u == nil || u.DeletionTimestamp != nil) && c.isInterleaved(now) {
+		c.late[key] = true // by a request that was served late; nothing may be requested, and at rest the run must be gone
+		return
 	}
 	if c.admissions[key].IsZero() {
 		c.admissions[key] = now
@@ -377,6 +379,9 @@ func (c *fleetChecker) requested(m *member, work *workv1.ManifestWork, release s
 	key := fmt.Sprintf("%s/%s/%s", work.Labels[fleetv1beta1.UpgradeLabel], m.name, attempt)
 	if c.requests[key]++; c.requests[key] > 1 {
 		c.f.violate("request: %s is requested from %s %d times by %s", release, m.name, c.requests[key], attempt)
+	}
+	if c.late[strings.TrimSuffix(key, "/"+string(works.FormApply))] {
+		c.f.violate("request: %s is requested from %s, which has begun after its upgrade was deleted", release, m.name)
 	}
 	u := c.upgrades[work.Labels[fleetv1beta1.UpgradeLabel]]
 	if u == nil {
