@@ -92,7 +92,7 @@ func (s *scope) writeRun(ctx context.Context, before, run *fleetv1alpha1.Cluster
 	if before == nil {
 		err = s.client.Create(ctx, run)
 	} else {
-		run.Generation = before.Generation
+		run.UID = before.UID
 		updated := before.DeepCopy()
 		updated.Spec = run.Spec
 		if before.Spec.AdmissionTime.IsZero() {
@@ -123,6 +123,7 @@ func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 	s.cache.of(run.Namespace).written = nil
 	switch {
 	case missing:
+		s.lose(run)
 	case admission.Owns(s.Upgrade, existing):
 		s.note(&written{run: existing})
 	default:

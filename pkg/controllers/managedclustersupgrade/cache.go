@@ -34,7 +34,9 @@ type cache struct {
 	passed     time.Time // of the last pass without an error
 	published  time.Time // when the status was written last
 
-	replaced manager.Replaced // by the last write
+	replaced manager.Replaced                           // by the last write
+	status   *fleetv1beta1.ManagedClustersUpgradeStatus // the last one that this process wrote, or whose runs it has confirmed
+	gone     map[types.UID]bool                         // runs that the cache may still hold
 
 	selected []selection.SelectedCluster // the last consistent selection
 	clusters map[string]*record          // by cluster
@@ -89,7 +91,7 @@ func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now t
 		m.newest = now
 		return m
 	}
-	m := &cache{uid: upgrade.UID, started: now, newest: now, clusters: map[string]*record{}}
+	m := &cache{uid: upgrade.UID, started: now, newest: now, clusters: map[string]*record{}, gone: map[types.UID]bool{}}
 	if published := upgrade.Status.ClustersSummery; published != nil {
 		m.expected = int(published.Total)
 	}

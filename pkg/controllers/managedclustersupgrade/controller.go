@@ -177,6 +177,9 @@ func (s *scope) write(ctx context.Context, doing string, isStatus bool, change f
 		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.Upgrade), err)
 	}
 	s.cache.replaced.Note(s.Upgrade, updated, s.Now)
+	if s.cache.status == &s.Upgrade.Status {
+		s.cache.status = &updated.Status
+	}
 	s.Upgrade = updated
 	return nil
 }

@@ -296,6 +296,23 @@ func TestAttempt_is_raised_of_the_run_that_was_read(t *testing.T) {
 	}
 }
 
+// The cache of a hub that still runs has a run that a user has deleted, and another hub has published that.
+func TestStatus_of_another_hub_is_newer_than_the_cache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, concurrency(2))
+	w.detachable = true
+	w.RunFor(time.Hour) // one is complete
+	w.Process.Lag("ClusterUpgradeRun", 10*time.Minute)
+	w.Delete(w.run("c0000"))
+	w.Begin()
+	w.published, w.Requests = nil, nil
+	w.RunFor(9 * time.Minute)
+	w.expect("3/0/1/1/0/1", fleetv1beta1.ReasonRecordsLost)
+	if lists := w.Count("list ClusterUpgradeRunList"); len(w.published) > 2 || lists > 3 {
+		t.Errorf("%d statuses, and %d lists", len(w.published), lists)
+	}
+}
+
 // The same holds for a withdrawn admission: its upgrade may just have been requested.
 func TestAdmission_is_withdrawn_of_the_run_that_was_read(t *testing.T) {
 	t.Parallel()

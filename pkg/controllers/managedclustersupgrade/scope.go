@@ -12,9 +12,11 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -113,10 +115,8 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	if err := s.read(ctx, unplaced); err != nil {
 		return err
 	}
+	s.RecordsLost = s.lostRecords()
 	var err error
-	if s.RecordsLost, err = s.lostRecords(ctx); err != nil {
-		return err
-	}
 	if s.Dependencies, err = admission.ReadDependencies(ctx, s.client, s.Upgrade); err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 	return nil
 }
 
-// readRuns lists the runs of the upgrade, with those that were written and that the cache does not hold yet. If the answer to
-// a write was lost, or the cache is behind for too long, a run is as the API server has it.
+// readRuns lists the runs of the upgrade as the API server has had them last: the cache lacks what was written or read
+// since. If the answer to a write was lost, or the cache is behind for too long, a run is read again.
 func (s *scope) readRuns(ctx context.Context) error {
 	list, err := admission.ListRuns(ctx, s.client, s.Upgrade)
 	if err != nil {
@@ -180,31 +180,72 @@ func (s *scope) readRuns(ctx context.Context) error {
 	}
 	s.Runs = make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list))
 	for i := range list {
-		s.Runs[list[i].Namespace] = &list[i]
+		if run := &list[i]; !s.cache.gone[run.UID] {
+			s.Runs[run.Namespace] = run
+		}
+	}
+	if len(s.Runs) == len(list) {
+		clear(s.cache.gone)
 	}
 	for _, name := range s.cache.names(func(r *record) bool { return r.written != nil }) {
 		r, cached := s.cache.of(name), s.Runs[name]
 		switch w := r.written; {
+		case w.unsure:
+			err = s.adopt(ctx, w.run)
 		case cached != nil && !isOlder(cached, w.run):
 			r.written = nil
-		case w.unsure || s.Now.Sub(w.at) >= cacheTimeout:
-			if err := s.adopt(ctx, w.run); err != nil {
-				return err
-			}
+		case s.Now.Sub(w.at) >= cacheTimeout:
+			err = s.adopt(ctx, w.run)
 		default:
 			s.Runs[name] = w.run
+		}
+		if err != nil {
+			return err
 		}
 		if r.written != nil {
 			s.wakeAt(s.Now.Add(retryDelay))
 		}
 	}
+	status := &s.Upgrade.Status
+	if status.ClustersSummery != nil && !equality.Semantic.DeepEqual(status, s.cache.status) { // another process has written it
+		err = s.confirmRuns(ctx)
+	}
+	if err == nil {
+		s.cache.status = status
+	}
+	return err
+}
+
+// isOlder reports whether a run is an earlier version than another one. Versions that cannot be compared are equal.
+func isOlder(run, than *fleetv1alpha1.ClusterUpgradeRun) bool {
+	order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, than.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// confirmRuns reads the runs from the API server. The cache may be behind the one of another process, and the two would
+// overwrite each other's statuses.
+func (s *scope) confirmRuns(ctx context.Context) error {
+	list, err := admission.ListRuns(ctx, s.live, s.Upgrade)
+	if err != nil {
+		return err
+	}
+	gone := maps.Clone(s.Runs)
+	for i := range list {
+		run := &list[i]
+		if delete(gone, run.Namespace); s.Runs[run.Namespace] == nil || isOlder(s.Runs[run.Namespace], run) {
+			s.note(&written{run: run})
+		}
+	}
+	for _, run := range gone {
+		s.lose(run)
+	}
 	return nil
 }
 
-// isOlder reports whether a run is as before a write: of an earlier attempt, or before its admission or withdrawal.
-func isOlder(run, written *fleetv1alpha1.ClusterUpgradeRun) bool {
-	return run.Spec.Attempt < written.Spec.Attempt ||
-		run.Generation <= written.Generation && run.Spec.AdmissionTime.IsZero() != written.Spec.AdmissionTime.IsZero()
+// lose removes a run that the API server no longer has.
+func (s *scope) lose(run *fleetv1alpha1.ClusterUpgradeRun) {
+	s.cache.gone[run.UID], s.cache.of(run.Namespace).written = true, nil
+	delete(s.Runs, run.Namespace)
 }
 
 // observeSelection notes since when members are not selected. A selection that may be incomplete changes nothing.
@@ -348,46 +389,30 @@ func (s *scope) decideAgain() {
 }
 
 // lostRecords describes lost records of begun clusters, by the count of the published status, until the next attempt.
-func (s *scope) lostRecords(ctx context.Context) (string, error) {
+func (s *scope) lostRecords() string {
 	published := &s.Upgrade.Status
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
-		return "", nil
+		return ""
 	}
 	if stop := published.Stop; stop != nil && stop.Reason == fleetv1beta1.ReasonRecordsLost {
-		return stop.Message, nil
+		return stop.Message
 	}
 	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
-		return c.Message, nil // of a release without status.stop
+		return c.Message // of a release without status.stop
 	}
 	s.observeDetached()
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
 	exist := len(s.cache.detached())
-	live := exist
 	for _, run := range s.Runs {
 		if s.isCounted(run) {
 			exist++
 		}
 	}
-	if exist >= begun {
-		return "", nil
-	}
-	runs, err := admission.ListRuns(ctx, s.live, s.Upgrade)
-	if err != nil {
-		return "", err
-	}
-	for i := range runs {
-		if s.isCounted(&runs[i]) {
-			live++
-		}
-	}
-	switch {
-	case live > exist:
-		return "", errBehind
-	case s.haveDeparted():
-		return "", nil
+	if exist >= begun || s.haveDeparted() {
+		return ""
 	}
 	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
-		begun, exist), nil
+		begun, exist)
 }
 
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.

@@ -212,6 +212,10 @@ var keptTests = []keptTest{
 		"pkg/simulation/histories", "TestClusterMayBeginForAnUpgradeThatIsBeingDeleted",
 		mutant{{"pkg/simulation/histories/fleet_checker.go", "|| u.DeletionTimestamp != nil) && c", "|| !MUTANT && u.DeletionTimestamp != nil) && c"}},
 	}, {
+		"two hubs, one with an old run in its cache, overwrite each other's statuses",
+		"pkg/controllers/managedclustersupgrade", "TestStatus_of_another_hub_is_newer_than_the_cache",
+		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "if status.ClustersSummery != nil && !eq", "if !MUTANT && status.ClustersSummery != nil && !eq"}},
+	}, {
 		"a canary without which a person continues in one attempt is none in the next one",
 		"pkg/controllers/managedclustersupgrade", "TestContinue_without_a_canary_in_one_attempt",
 		mutant{{"pkg/controllers/managedclustersupgrade/admit.go", "Canary: m.Canary && !m.Hub,", "Canary: m.Canary && !m.Hub && (!MUTANT || !m.Waived),"}},
