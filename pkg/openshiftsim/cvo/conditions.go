@@ -17,6 +17,20 @@ func SetCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatu
 	operator.Status.Conditions = upsertCondition(operator.Status.Conditions, kind, status, reason, message, now)
 }
 
+// updating is the reason of a ClusterOperator that is being updated.
+const updating = "Updating"
+
+// SetUpdating reports that an operator is being updated to a release.
+func SetUpdating(operator *configv1.ClusterOperator, release string, now time.Time) {
+	SetCondition(operator, configv1.OperatorProgressing, configv1.ConditionTrue, updating, "Working towards "+release, now)
+}
+
+// IsUpdating reports whether an operator is being updated.
+func IsUpdating(operator *configv1.ClusterOperator) bool {
+	c := findCondition(operator.Status.Conditions, configv1.OperatorProgressing)
+	return c != nil && c.Status == configv1.ConditionTrue && c.Reason == updating
+}
+
 func set(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
 	version.Status.Conditions = upsertCondition(version.Status.Conditions, kind, status, reason, message, now)
 }

@@ -82,8 +82,12 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 }
 
 // advance starts the update of an operator, or completes it after its duration. It returns the
-// remaining duration.
+// remaining duration. An operator that has not completed the update that this one replaces may
+// already have the release.
 func (s *Simulator) advance(ctx context.Context, operator OperatorSpec, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+	if !operator.External && VersionOf(status) == s.payload.Version {
+		return 0, s.finish(ctx, status, now)
+	}
 	if s.work.since.IsZero() {
 		if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
 			return 0, err
@@ -103,15 +107,14 @@ func (s *Simulator) startOperatorUpdate(ctx context.Context, operator OperatorSp
 		return PublishImages(ctx, s.client, s.payload)
 	}
 	before := status.DeepCopy()
-	SetCondition(status, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating",
-		"Working towards "+s.payload.Version, now)
+	SetUpdating(status, s.payload.Version, now)
 	return s.patch(ctx, status, before)
 }
 
 // finish reports the new version of an operator. It leaves other conditions alone, because a test
 // may have set Degraded.
 func (s *Simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
-	if VersionOf(status) == s.payload.Version {
+	if VersionOf(status) == s.payload.Version && !IsUpdating(status) {
 		return nil
 	}
 	before := status.DeepCopy()

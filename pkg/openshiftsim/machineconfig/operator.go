@@ -16,7 +16,8 @@ import (
 )
 
 // reconcileOperator reports the version of a release once the control plane pool has reached it.
-// The other pools may take longer.
+// The other pools may take longer. If an update is reverted before the control plane pool has reached
+// it, the version remains, and nothing is in progress any more.
 func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Name != cvo.MachineConfig {
 		return reconcile.Result{}, nil
@@ -26,7 +27,7 @@ func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	release, err := s.release(ctx)
-	if err != nil || release == "" || release == cvo.VersionOf(&operator) {
+	if err != nil || release == "" || release == cvo.VersionOf(&operator) && !cvo.IsUpdating(&operator) {
 		return reconcile.Result{}, err
 	}
 	var master mcfgv1.MachineConfigPool
@@ -34,11 +35,11 @@ func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, fmt.Errorf("getting the pool of the control plane: %w", err)
 	}
 	before, now := operator.DeepCopy(), s.options.Clock.Now()
-	if master.Status.Configuration.Name == RenderedName(Master, release) {
+	if release == cvo.VersionOf(&operator) || master.Status.Configuration.Name == RenderedName(Master, release) {
 		cvo.SetVersion(&operator, release)
 		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "Cluster version is "+release, now)
 	} else {
-		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating", "Working towards "+release, now)
+		cvo.SetUpdating(&operator, release, now)
 	}
 	if err := s.client.Status().Patch(ctx, &operator, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the status of cluster operator %s: %w", operator.Name, err)
