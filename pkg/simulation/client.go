@@ -72,8 +72,8 @@ func (w *World) client(actor string, reads objects.Source, gate gate) client.Wit
 		gate = func(_ Request, do func() error) error { return do() }
 	}
 	write := func(verb, sub string, obj runtime.Object, do func() error) error {
-		request := w.request(verb, sub, obj)
-		return gate(request, func() error { return w.as(actor, do) })
+		request, sent := w.request(verb, sub, obj), w.now
+		return gate(request, func() error { return w.as(actor, sent, do) })
 	}
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -102,12 +102,12 @@ func (w *World) client(actor string, reads objects.Source, gate gate) client.Wit
 			})
 		},
 		Apply: func(ctx context.Context, api client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			request := applyRequest(config)
+			request, sent := applyRequest(config), w.now
 			return gate(request, func() error {
 				if isDryRun(opts) {
 					return nil
 				}
-				return w.as(actor, func() error {
+				return w.as(actor, sent, func() error {
 					return w.applying(config, func() error { return api.Apply(ctx, config, opts...) })
 				})
 			})
@@ -124,10 +124,10 @@ func (w *World) client(actor string, reads objects.Source, gate gate) client.Wit
 			return write("patch", sub, obj, func() error { return w.patch(obj, patch, sub, len(opts) > 0, fallback) })
 		},
 		SubResourceApply: func(ctx context.Context, api client.Client, sub string, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-			request := applyRequest(config)
+			request, sent := applyRequest(config), w.now
 			request.Subresource = sub
 			return gate(request, func() error {
-				return w.as(actor, func() error { return api.SubResource(sub).Apply(ctx, config, opts...) })
+				return w.as(actor, sent, func() error { return api.SubResource(sub).Apply(ctx, config, opts...) })
 			})
 		},
 	})

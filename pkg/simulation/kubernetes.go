@@ -57,7 +57,7 @@ func (w *World) terminate(key client.ObjectKey, uid types.UID) {
 	}
 	pod := stored.DeepCopy()
 	pod.DeletionGracePeriodSeconds = new(int64(0))
-	err := w.as("kubelet", func() error {
+	err := w.as("kubelet", w.now, func() error {
 		if len(pod.Finalizers) == 0 {
 			return w.store.Delete(gvr, key.Namespace, key.Name)
 		}

@@ -31,7 +31,7 @@ func (w *World) Backup() *Backup {
 // Restore resets the API server to an earlier state, like a restore of etcd: both objects and
 // resource versions go back. Caches observe the difference. The actor of these changes is "etcd".
 func (w *World) Restore(b *Backup) {
-	_ = w.as("etcd", func() error {
+	_ = w.as("etcd", w.now, func() error {
 		for _, gvr := range w.store.kinds() {
 			w.store.restore(gvr, b.objects[gvr])
 		}
@@ -53,7 +53,7 @@ func (s *store) restore(gvr schema.GroupVersionResource, to map[types.Namespaced
 		if from[key] == to[key] {
 			continue
 		}
-		change := Change{Time: s.world.now, Actor: s.world.actor, Old: from[key], New: to[key]}
+		change := Change{Old: from[key], New: to[key]}
 		gvk, err := apiutil.GVKForObject(change.Object(), s.scheme)
 		if err != nil {
 			s.world.Fail(err)

@@ -47,6 +47,8 @@ type store struct {
 type Change struct {
 	// Time is the virtual time of the change.
 	Time time.Time
+	// Sent is when the request was sent. A stalled request arrives later.
+	Sent time.Time
 	// Actor is the client that requested the change.
 	Actor string
 	// Old is nil for a creation and New is nil for a deletion. They must not be modified.
@@ -80,6 +82,7 @@ func (s *store) nextVersion() string {
 
 // record records a change for the caches and reports it to the observers.
 func (s *store) record(gvr schema.GroupVersionResource, change Change) {
+	change.Time, change.Sent, change.Actor = s.world.now, s.world.sent, s.world.actor
 	s.journal[gvr] = append(s.journal[gvr], change)
 	s.world.observe(change)
 }
@@ -260,7 +263,7 @@ func (s *store) put(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind
 		s.objects[gvr] = map[types.NamespacedName]client.Object{}
 	}
 	s.objects[gvr][client.ObjectKeyFromObject(object)] = stored
-	s.record(gvr, Change{Time: s.world.now, Actor: s.world.actor, Old: old, New: stored, Kind: gvk})
+	s.record(gvr, Change{Old: old, New: stored, Kind: gvk})
 	return nil
 }
 
@@ -345,7 +348,7 @@ func (s *store) Delete(gvr schema.GroupVersionResource, namespace, name string, 
 	delete(s.objects[gvr], key)
 	last := old.DeepCopyObject().(client.Object)
 	last.SetResourceVersion(s.nextVersion())
-	s.record(gvr, Change{Time: s.world.now, Actor: s.world.actor, Old: last, Kind: gvk})
+	s.record(gvr, Change{Old: last, Kind: gvk})
 	return nil
 }
 

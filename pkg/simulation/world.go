@@ -67,6 +67,7 @@ type World struct {
 	observers []func(Change)
 	invalid   map[string][]error // by actor
 	actor     string
+	sent      time.Time // of the current request
 	// fieldManager is the field manager of the current request; if it is empty, the actor is used.
 	fieldManager string
 	// applied is the configuration of the current apply request with exactly the fields that it
@@ -386,11 +387,11 @@ func (w *World) managing(fieldManager string, do func() error) error {
 	return do()
 }
 
-// as makes requests as an actor.
-func (w *World) as(actor string, do func() error) error {
-	before := w.actor
-	w.actor = actor
-	defer func() { w.actor = before }()
+// as makes requests that an actor has sent at the given time.
+func (w *World) as(actor string, sent time.Time, do func() error) error {
+	actorBefore, sentBefore := w.actor, w.sent
+	w.actor, w.sent = actor, sent
+	defer func() { w.actor, w.sent = actorBefore, sentBefore }()
 	err := do()
 	if apierrors.IsInvalid(err) {
 		w.invalid[actor] = append(w.invalid[actor], err)

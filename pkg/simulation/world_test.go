@@ -257,6 +257,29 @@ func TestStalledLeaderWritesAfterItsSuccessor(t *testing.T) {
 	}
 }
 
+// TestStalledWriteIsStoredLate lets the only process stall in a write.
+func TestStalledWriteIsStoredLate(t *testing.T) {
+	t.Parallel()
+	w := New(WorldOptions{})
+	if err := w.Client("test").Create(t.Context(), configMap()); err != nil {
+		t.Fatal(err)
+	}
+	late := time.Duration(-1)
+	w.Observe(func(change Change) { late = change.Time.Sub(change.Sent) })
+	var lives []*counter
+	program := counting(1, &lives)
+	program.Plan = Fault{Outcome: Stall, For: time.Minute}.If(func(r Request) bool { return r.Write == 1 })
+	if _, err := w.Start(program); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.RunFor(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if late != time.Minute {
+		t.Errorf("the write is stored %s after it was sent", late)
+	}
+}
+
 func TestOneHistoryHasOneLog(t *testing.T) {
 	t.Parallel()
 	run := func() string {

@@ -47,11 +47,12 @@ func (c *checker) clusterVersion(change simulation.Change, after *configv1.Clust
 		return
 	}
 	c.ours = after.Spec.DesiredUpdate.Version
-	c.requested(change.Time, before, after.Spec.DesiredUpdate.Version)
+	c.requested(change, before, after.Spec.DesiredUpdate.Version)
 }
 
-// requested checks that the operator may request a version now.
-func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, version string) {
+// requested checks that the operator may request a version. The window counts when it sends the
+// request: what arrives late cannot be recalled, and has to be withdrawn or adopted instead.
+func (c *checker) requested(change simulation.Change, before *configv1.ClusterVersion, version string) {
 	c.h.soonAfter(&c.h.once.requested)
 	if do := c.h.once.sent; do != nil && !c.h.calm {
 		c.h.once.sent = nil
@@ -67,17 +68,12 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	if newest(before) == version {
 		c.h.violate("request: %s is requested, which the cluster version operator has begun before", version)
 	}
-	allowed := false
-	for _, s := range c.asked[version] {
-		for _, p := range c.h.alive() {
-			at := p.Clock().Now()
-			allowed = allowed || !at.Before(s.at) && at.Before(s.until)
-		}
-	}
-	if !allowed && !c.h.clockStepped && !c.anyTampered(version) {
+	sent := change.Sent
+	inWindow := func(s schedule) bool { return !sent.Before(s.at) && sent.Before(s.until) }
+	if !slices.ContainsFunc(c.asked[version], inWindow) && !c.h.clockStepped && !c.anyTampered(version) {
 		c.h.violate("request: %s is requested outside of every window", version)
 	}
-	if c.calm(now) && c.moves() {
+	if c.calm(change.Time) && c.moves() {
 		c.h.violate("request: %s is requested while the cluster moves to %s", version, newest(before))
 	}
 }
