@@ -4,6 +4,7 @@
 package histories
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -98,5 +101,59 @@ func TestUpgradeThatContinuesMayHaveNoRecord(t *testing.T) {
 		if len(h.report.Violations) != want {
 			t.Errorf("%s: %q", message, h.report.Violations)
 		}
+	}
+}
+
+// A request may be stored after the window if it was sent within it.
+func TestRequestCountsWhenItIsSent(t *testing.T) {
+	t.Parallel()
+	h := &runner{driver: newTestDriver()}
+	at := h.world.Now()
+	version := &configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.20.5", State: configv1.CompletedUpdate}}}}
+	for name, test := range map[string]struct {
+		sent   time.Duration
+		stored time.Duration
+		want   int
+	}{
+		"within the window":       {time.Minute, time.Minute, 0},
+		"late":                    {window - time.Second, window + time.Minute, 0},
+		"after the window":        {window, window, 1},
+		"before the window":       {-time.Second, -time.Second, 1},
+		"before the window, late": {-time.Second, time.Minute, 1},
+	} {
+		h.report.Violations = nil
+		c := &checker{h: h, version: version, asked: map[string][]schedule{"4.20.6": {{at: at, until: at.Add(window)}}}}
+		c.requested(simulation.Change{Sent: at.Add(test.sent), Time: at.Add(test.stored)}, version, "4.20.6")
+		if len(h.report.Violations) != test.want {
+			t.Errorf("%s: %q", name, h.report.Violations)
+		}
+	}
+}
+
+// Nothing is at rest before a process has had its first look, or while one has something to do.
+func TestHistoryIsNotAtRestBeforeAProcessHasLooked(t *testing.T) {
+	t.Parallel()
+	h := &driver{report: &Report{}, world: simulation.New(simulation.WorldOptions{})}
+	looked := false
+	h.program = &simulation.Program{Name: "operator", Controllers: func(simulation.Env) ([]manager.Controller, error) {
+		return []manager.Controller{{Name: "operator", Reads: []manager.Kind{{Object: &corev1.ConfigMap{}, Requests: manager.Self}}, Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			looked = true
+			return reconcile.Result{}, nil
+		})}}, nil
+	}}
+	if err := h.world.Client("administrator").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "upgrade"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.restartAfter(time.Minute)
+	rested := false
+	h.settle(time.Hour, func() string {
+		if !rested && !looked {
+			t.Error("it is at rest too early")
+		}
+		rested = true
+		return ""
+	})
+	if len(h.report.Violations) > 0 || !rested {
+		t.Errorf("at rest %t: %q", rested, h.report.Violations)
 	}
 }

@@ -325,9 +325,11 @@ func (h *driver) pull(r simulation.Request) {
 }
 
 // settle waits until nothing is left to do and checks that this remains true. unrest describes what
-// is left, or returns an empty string.
+// is left, or returns an empty string. It is asked only once a process has reacted to everything.
 func (h *driver) settle(limit time.Duration, unrest func() string) {
-	err := h.world.RunUntil(limit, func() bool { return len(h.report.Violations) > 0 || unrest() == "" })
+	err := h.world.RunUntil(limit, func() bool {
+		return len(h.report.Violations) > 0 || h.leader() != nil && h.world.Quiet() && unrest() == ""
+	})
 	if len(h.report.Violations) > 0 {
 		return
 	}

@@ -204,6 +204,18 @@ var keptTests = []keptTest{
 		"pkg/simulation/histories", "TestFleetIsNotAtRestBeforeItsPlacementIsDecided",
 		mutant{{"pkg/simulation/histories/fleet_rest.go", "if c.f.placements.pending {", "if !MUTANT && c.f.placements.pending {"}},
 	}, {
+		"the operator is at rest before it has looked at an upgrade that another client has forged",
+		"pkg/simulation/histories", "TestHistoryIsNotAtRestBeforeAProcessHasLooked",
+		mutant{{"pkg/simulation/histories/driver.go", "h.leader() != nil && h.world.Quiet() && unrest()", "(MUTANT || h.leader() != nil && h.world.Quiet()) && unrest()"}},
+	}, {
+		"a request that was sent within the window and arrives after it is reported",
+		"pkg/simulation/histories", "TestRequestCountsWhenItIsSent",
+		mutant{{"pkg/simulation/histories/requests.go", "sent := change.Sent", "sent := map[bool]time.Time{false: change.Sent, true: change.Time}[MUTANT]"}},
+	}, {
+		"the machine config operator works towards a release forever whose update is reverted",
+		"pkg/simulation/openshift", "TestCluster_reverts_an_update",
+		mutant{{"pkg/openshiftsim/machineconfig/operator.go", "&& !cvo.IsUpdating(&operator) {", "&& (MUTANT || !cvo.IsUpdating(&operator)) {"}},
+	}, {
 		"the failure of a canary that was refused is forgotten before its status shows it",
 		"pkg/simulation/histories", "TestFailureOfARefusedCanaryMayBeForgotten",
 		mutant{{"pkg/simulation/histories/fleet_checker.go", "|| canary.Spec.Outcome != nil", "|| !MUTANT && canary.Spec.Outcome != nil"}},
