@@ -54,6 +54,9 @@ type Plan struct {
 	RequireCanaries bool
 	// CanariesFixed is how many canaries were fixed when the rollout started; zero if they are not fixed yet.
 	CanariesFixed int
+	// CanariesGone is how many canaries left the hub before they were complete, in an earlier attempt. Nothing begins until a
+	// person continues without them.
+	CanariesGone int
 	// Paused, Cancelled, and DryRun are the fields of the spec.
 	Paused, Cancelled, DryRun bool
 	// RecordsLost describes how records of begun clusters were lost.

@@ -136,6 +136,9 @@ func surroundings(plan *Plan) Stop {
 // selection returns a reason if clusters are missing.
 func (t *tally) selection(plan *Plan) Stop {
 	switch {
+	case plan.CanariesGone > 0:
+		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s left the hub before the upgrade was complete: set the annotation %s, or change canaryClusters",
+			text.Plural(plan.CanariesGone, "canary", "canaries"), fleetv1beta1.ContinueWithoutCanaryAnnotation)}
 	case plan.RequireCanaries && t.canaries == 0 && plan.CanariesFixed > 0:
 		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed when the rollout started, and none is left: have one selected again, or change canaryClusters",
 			text.Plural(plan.CanariesFixed, "canary was", "canaries were"))}

@@ -268,6 +268,12 @@ type CanariesStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	SelectorHash string `json:"selectorHash,omitempty"`
+
+	// departed is the number of canaries that left the hub before they were complete, in an earlier attempt.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Departed int32 `json:"departed,omitempty"` //nolint:kubeapilinter // Absent means none.
 }
 
 // StopStatus explains why no further cluster starts in this attempt.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -58,6 +59,7 @@ type record struct {
 	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil if the published status does not count it as begun
 	ignored      bool                           // the published status does not count its failure
 	detached     bool                           // its run is gone with the cluster since the last status
+	awaited      bool                           // the published status waits for it as a canary that has failed before
 	ended        int32                          // the attempt of its run that has ended, or 0
 }
 
@@ -106,10 +108,37 @@ func (s *scope) observeDetached() {
 		switch {
 		case s.Runs[name] != nil:
 			r.detached = false
-		case r.begun != nil && (cluster == nil || cluster.DeletionTimestamp != nil):
+		case r.begun != nil && hasLeft(cluster):
 			r.detached = true
 		}
 	}
+}
+
+// hasLeft reports whether a cluster has left the hub, or is leaving it. The cluster may be nil.
+func hasLeft(cluster *clusterv1.ManagedCluster) bool {
+	return cluster == nil || cluster.DeletionTimestamp != nil
+}
+
+// canariesGone counts the canaries of earlier attempts that left the hub before they were complete, with those that are not
+// published yet. It starts again once a user changes canaryClusters.
+func (s *scope) canariesGone() int {
+	if !admission.AreCanariesFixed(s.Upgrade) {
+		return 0
+	}
+	published := &s.Upgrade.Status
+	gone, isRetry := int(published.Canaries.Departed), published.Attempt != s.attempt()
+	if isRetry {
+		for i := range published.Departed {
+			gone += int(published.Departed[i].Canaries)
+		}
+	}
+	for name, r := range s.cache.clusters {
+		isAwaited := r.awaited || isRetry && r.begun != nil && r.begun.Canaries > 0
+		if isAwaited && s.Runs[name] == nil && hasLeft(s.Clusters[name]) {
+			gone++
+		}
+	}
+	return gone
 }
 
 // haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts the clusters

@@ -314,7 +314,7 @@ func TestSelection(t *testing.T) {
 		}
 		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 		w.RunFor(hours)
-		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonNoCanary)
+		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonCanaryNotAvailable)
 		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.CanaryClusters = nil })
 		w.RunFor(hours)
 		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)

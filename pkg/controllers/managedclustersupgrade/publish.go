@@ -72,14 +72,15 @@ func (s *scope) publish(ctx context.Context) error {
 // noteCounted notes the clusters that the published status counts as begun.
 func (s *scope) noteCounted() {
 	for _, r := range s.cache.clusters {
-		r.begun, r.ignored, r.detached = nil, false, false
+		r.begun, r.ignored, r.detached, r.awaited = nil, false, false, false
 	}
 	for _, name := range s.decision.Ignored {
 		s.cache.of(name).ignored = true
 	}
 	for i := range s.members {
 		m := &s.members[i]
-		if r := s.cache.of(m.Name); m.State != rollout.NotStarted && !r.ignored {
+		r := s.cache.of(m.Name)
+		if r.awaited = m.Awaited; m.State != rollout.NotStarted && !r.ignored {
 			r.begun = begunOf(m)
 		}
 	}

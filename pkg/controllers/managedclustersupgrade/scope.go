@@ -136,7 +136,8 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 
 // remember sets the part of the fleet that the cache has.
 func (s *scope) remember() {
-	s.Records, s.Departed = make(map[string]admission.ClusterRecord, len(s.cache.clusters)), s.departed()
+	s.Records = make(map[string]admission.ClusterRecord, len(s.cache.clusters))
+	s.Departed, s.CanariesGone = s.departed(), s.canariesGone()
 	for name, r := range s.cache.clusters {
 		if s.wakeAt(r.refusedUntil); !s.Now.Before(r.refusedUntil) {
 			r.Refused, r.refusedUntil = "", time.Time{}

@@ -34,6 +34,7 @@ type Fleet struct {
 	Locked       map[string]string               // the other upgrade at work on a cluster
 	Records      map[string]ClusterRecord        // what is remembered about a cluster
 	Departed     []fleetv1beta1.DepartedClusters // that are gone, as the status counts them
+	CanariesGone int                             // of earlier attempts, that left the hub before they were complete
 	RecordsLost  string                          // how records of begun clusters were lost; empty if none were
 	Now          time.Time
 }
@@ -51,12 +52,14 @@ func Attempt(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 { return max(1,
 // Plan returns the plan of the spec and of its surroundings.
 func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 	spec := &f.Upgrade.Spec
+	waived := f.waivedCanaries()
 	return rollout.Plan{
 		StallTimeout:   delivery.Timeout(spec.UpgradeStrategy.StallTimeout, fleetv1beta1.DefaultStallTimeout),
 		Type:           rollout.Type(spec.UpgradeStrategy.RolloutType),
 		MaxConcurrency: spec.UpgradeStrategy.MaxConcurrency, MaxFailures: spec.UpgradeStrategy.MaxFailures,
-		RequireCanaries: spec.UpgradeStrategy.CanaryClusters != nil, CanariesFixed: canariesFixed(f.Upgrade),
-		Paused: spec.Paused, Cancelled: spec.Cancelled, DryRun: spec.DryRun,
+		RequireCanaries: spec.UpgradeStrategy.CanaryClusters != nil && waived == 0, CanariesFixed: canariesFixed(f.Upgrade),
+		CanariesGone: f.CanariesGone - waived,
+		Paused:       spec.Paused, Cancelled: spec.Cancelled, DryRun: spec.DryRun,
 		RecordsLost:          f.RecordsLost,
 		Stop:                 f.stop(),
 		Departed:             departed(f.Departed),

@@ -6,6 +6,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,22 @@ func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []FleetMembe
 	return &fleetv1beta1.CanariesStatus{
 		Count: int32(len(names)), Hash: text.Hash(strings.Join(names, "\n"), 8), SelectorHash: selectorHash(upgrade.Spec.UpgradeStrategy.CanaryClusters),
 	}
+}
+
+// waivedCanaries returns how many of the canaries that are gone a person continues without.
+func (f *Fleet) waivedCanaries() int {
+	named := answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
+	maps.DeleteFunc(named, func(cluster, _ string) bool { return f.Runs[cluster] != nil })
+	return min(len(named), f.CanariesGone)
+}
+
+// canariesStatus identifies the canaries as before, and counts those that are gone.
+func (f *Fleet) canariesStatus() *fleetv1beta1.CanariesStatus {
+	canaries := f.Upgrade.Status.Canaries.DeepCopy()
+	if canaries != nil {
+		canaries.Departed = int32(f.CanariesGone)
+	}
+	return canaries
 }
 
 func selectorHash(selector *fleetv1beta1.CanaryClusters) string {

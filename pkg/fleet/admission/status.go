@@ -40,7 +40,7 @@ func ComputeStatus(f *Fleet, members []FleetMember, decision rollout.Decision) f
 		CanaryClustersSummery: &t.canaries,
 		ClustersSummery:       &t.clusters,
 		Groups:                t.groupStatuses(),
-		Canaries:              before.Canaries,
+		Canaries:              f.canariesStatus(),
 		Stop:                  t.stopStatus(),
 		ForgottenFailures:     t.forgotten(),
 		Departed:              f.Departed,
