@@ -108,6 +108,7 @@ func laterActions() []action[*fleet] {
 		{"continue without a canary", 1, func(f *fleet) { f.answer(fleetv1beta1.ContinueWithoutCanaryAnnotation, "its site is closed") }},
 		{"forget the failure of the cluster that failed last", 3, func(f *fleet) { f.answer(fleetv1beta1.ForgetFailureAnnotation, "its disk is broken") }},
 		{"the pre-action disconnects clusters", 4, (*fleet).cutOff},
+		{"a cluster holds itself for ever once its upgrade begins", 3, func(f *fleet) { f.anyMember().holdsNext = true }},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	works "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 )
 
 // maxSlot is the maximum time that a cluster may hold a slot: the sum of all its timeouts, plus the
@@ -38,10 +39,9 @@ func strangerActions() []action[*fleet] {
 			f.speak(func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "local-cluster", "true") })
 		}},
 		{"a cluster holds itself for ever", 3, func(f *fleet) {
-			f.speak(func(c *clusterv1.ManagedCluster) {
-				f.member(c.Name).holdsItself = true
-				metav1.SetMetaDataAnnotation(&c.ObjectMeta, upgradev1alpha1.HoldAnnotation, "never")
-			})
+			m := f.anyMember()
+			f.world.Logf("cluster %s", m.name)
+			m.holdItself()
 		}},
 		{"a cluster writes a Lease in its namespace", 2, (*fleet).forgeLease},
 		{"a cluster reports that it is upgraded", 2, (*fleet).forgeReport},
@@ -50,14 +50,34 @@ func strangerActions() []action[*fleet] {
 
 // speak makes a cluster change its own ManagedCluster.
 func (f *fleet) speak(change func(*clusterv1.ManagedCluster)) {
-	m, cluster := f.anyMember(), &clusterv1.ManagedCluster{}
+	m := f.anyMember()
 	f.world.Logf("cluster %s", m.name)
+	m.speak(change)
+}
+
+func (m *member) speak(change func(*clusterv1.ManagedCluster)) {
+	cluster := &clusterv1.ManagedCluster{}
 	if err := m.client.Get(context.Background(), client.ObjectKey{Name: m.name}, cluster); err != nil {
 		return
 	}
 	change(cluster)
 	if err := m.client.Update(context.Background(), cluster); err != nil {
-		f.world.Logf("rejected: %s", firstLine(err))
+		m.fleet.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (m *member) holdItself() {
+	m.holdsItself = true
+	m.speak(func(c *clusterv1.ManagedCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, upgradev1alpha1.HoldAnnotation, "never")
+	})
+}
+
+// holdBegun makes the cluster hold itself, if it should, between its admission and the request of its release.
+func (m *member) holdBegun() {
+	if m.holdsNext && m.fleet.checker.works[client.ObjectKey{Namespace: m.name, Name: works.PreflightName(m.name)}] != nil {
+		m.holdsNext = false
+		m.holdItself()
 	}
 }
 
@@ -75,14 +95,14 @@ func (f *fleet) forgeLease() {
 
 // forgeReport makes a cluster's agent report in all works that the release is installed.
 func (f *fleet) forgeReport() {
-	m, works := f.anyMember(), &workv1.ManifestWorkList{}
+	m, list := f.anyMember(), &workv1.ManifestWorkList{}
 	m.troubled, m.forges = true, true
 	f.world.Logf("cluster %s", m.name)
-	if err := m.client.List(context.Background(), works, client.InNamespace(m.name)); err != nil {
+	if err := m.client.List(context.Background(), list, client.InNamespace(m.name)); err != nil {
 		return
 	}
-	for i := range works.Items {
-		work := &works.Items[i]
+	for i := range list.Items {
+		work := &list.Items[i]
 		for j := range work.Status.ResourceStatus.Manifests {
 			values := work.Status.ResourceStatus.Manifests[j].StatusFeedbacks.Values
 			for k := range values {

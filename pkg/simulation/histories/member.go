@@ -45,6 +45,7 @@ type member struct {
 	acceptRisks any // accepted by an administrator before the history
 
 	holdsItself bool // it holds itself, and no user ends that
+	holdsNext   bool // it does so once its upgrade begins
 	forges      bool // the agent has reported false status
 
 	troubled    bool // it has ever done something that an upgrade may not survive
@@ -91,6 +92,7 @@ func (m *member) wake() {
 // act makes the agent handle the works and the cluster do what they request.
 func (m *member) act() {
 	m.renew()
+	m.holdBegun()
 	m.answer()
 	m.operate()
 	m.answer()
