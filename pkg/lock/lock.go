@@ -258,7 +258,7 @@ func (l *Lock) release(ctx context.Context, read readLease, holder Holder, conti
 // progress: the holder was deleted before the deletion could wait for the upgrade.
 func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
 	lease, err := l.cached(ctx)
-	if err != nil || lease == nil {
+	if err != nil {
 		return err
 	}
 	current := HolderOf(lease)

@@ -18,23 +18,24 @@ func TestReleaseOrphaned(t *testing.T) {
 	recreated, gone := me, me
 	recreated.UID, gone.UID = "3", ""
 	for name, tc := range map[string]struct {
-		held       string
+		held       *string
 		of         lock.Holder
 		inProgress []lock.Holder
 		want       string
 		writes     int
 	}{
-		"holder was deleted":                   {held: mine, of: gone, want: "", writes: 1},
-		"holder was deleted and created again": {held: mine, of: recreated, want: "", writes: 1},
-		"holder is in progress after all":      {held: mine, of: gone, inProgress: []lock.Holder{me}, want: mine},
-		"holder is the object itself":          {held: mine, of: me, want: mine},
-		"holder is another object":             {held: theirs, of: gone, want: theirs},
-		"holder is unknown":                    {held: "someone", of: gone, want: "someone"},
-		"lock is free":                         {held: "", of: gone, want: ""},
+		"holder was deleted":                   {held: new(mine), of: gone, want: "", writes: 1},
+		"holder was deleted and created again": {held: new(mine), of: recreated, want: "", writes: 1},
+		"holder is in progress after all":      {held: new(mine), of: gone, inProgress: []lock.Holder{me}, want: mine},
+		"holder is the object itself":          {held: new(mine), of: me, want: mine},
+		"holder is another object":             {held: new(theirs), of: gone, want: theirs},
+		"holder is unknown":                    {held: new("someone"), of: gone, want: "someone"},
+		"there is no lock":                     {of: gone, want: "none"},
+		"lock is free":                         {held: new(""), of: gone, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, new(tc.held), tc.inProgress...)
+			w := newWorld(t, tc.held, tc.inProgress...)
 			if err := w.ReleaseOrphaned(t.Context(), tc.of); err != nil {
 				t.Fatal(err)
 			}

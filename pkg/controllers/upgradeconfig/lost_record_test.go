@@ -127,6 +127,25 @@ func TestLostRecordOfAChangedSpecIsCleanedUpFirst(t *testing.T) {
 	}
 }
 
+// The Lease of an earlier release names no attempt: it counts for the one whose record was lost.
+func TestLostRecordWithTheLeaseOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.AcceptDelay = 24 * time.Hour
+	w.runUntilRequested()
+	w.Process.Kill()
+	lease := w.getLease()
+	lease.Annotations = nil
+	w.Update(lease)
+	w.clearStatus(upgrade)
+	w.Jump(2 * time.Hour) // past its window
+	w.Begin()
+	w.RunFor(time.Minute)
+	if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update != nil || w.holder() != "" || len(w.get(upgrade).Finalizers) > 0 {
+		t.Errorf("requested: %v; %s", update, w.describe())
+	}
+}
+
 // The Lease notes the channel before the upgrade: a lost record does not keep it from being restored.
 func TestChannelIsRestoredAlthoughTheRecordWasLost(t *testing.T) {
 	t.Parallel()
