@@ -5,9 +5,14 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 )
 
 // Ports are below the ephemeral range (32768 and up on Linux). An outgoing connection from that
@@ -16,27 +21,59 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 29999
+	blockSize = 100
 )
 
-// allocatedPorts are the ports returned by FreePort. They may not be in use yet.
-var allocatedPorts sync.Map
+// ports are what is left of the last block of ports that this process has locked. A port may be used long
+// after it was returned, so another process must not find it free. The locks end with the process.
+var ports struct {
+	mu    sync.Mutex
+	left  []int
+	locks []*os.File
+}
 
 // FreePort returns a free loopback port outside the ephemeral range. It never returns the same port
-// twice.
+// twice, in no process of this user.
 func FreePort() (int, error) {
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // ports need not be secret
-		listener, err := net.Listen("tcp", address(port))   //nolint:noctx // it returns at once
-		if err != nil {
-			continue
+	ports.mu.Lock()
+	defer ports.mu.Unlock()
+	for {
+		if len(ports.left) == 0 {
+			if err := lockBlock(); err != nil {
+				return 0, fmt.Errorf("finding a free port: %w", err)
+			}
 		}
-		if err := listener.Close(); err != nil {
-			continue
+		port := ports.left[0]
+		ports.left = ports.left[1:]
+		listener, err := net.Listen("tcp", address(port)) //nolint:noctx // it returns at once
+		if err == nil && listener.Close() == nil {
+			return port, nil
 		}
-		if _, twice := allocatedPorts.LoadOrStore(port, true); twice {
-			continue
-		}
-		return port, nil
 	}
-	return 0, errors.New("finding a free port: 100 ports between 20000 and 29999 are all taken")
+}
+
+// lockBlock locks a block of ports that no other process has.
+func lockBlock() error {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("devcluster-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	blocks := (lastPort - firstPort + 1) / blockSize
+	for _, block := range rand.Perm(blocks) {
+		first := firstPort + block*blockSize
+		file, err := os.OpenFile(filepath.Join(folder, strconv.Itoa(first)), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil { //nolint:gosec // a descriptor is small
+			_ = file.Close()
+			continue
+		}
+		ports.locks = append(ports.locks, file)
+		for port := range blockSize {
+			ports.left = append(ports.left, first+port)
+		}
+		return nil
+	}
+	return errors.New("all ports between 20000 and 29999 are reserved by processes that run")
 }

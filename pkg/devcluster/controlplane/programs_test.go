@@ -5,8 +5,11 @@ package controlplane_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +72,35 @@ func TestFreePorts_are_unique_and_not_ephemeral(t *testing.T) {
 			t.Fatalf("port %d is given twice", port)
 		}
 		allocated[port] = true
+	}
+}
+
+// Ports that are reserved and not in use yet are free for no other process. The child runs this test, too.
+func TestFreePorts_are_reserved_for_the_process(t *testing.T) {
+	t.Parallel()
+	const printed = "PRINT_FREE_PORTS"
+	var ports []int
+	for range 500 {
+		port, err := controlplane.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	if os.Getenv(printed) != "" {
+		fmt.Println(ports)
+		return
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFreePorts_are_reserved_for_the_process$") //nolint:gosec // it is this program
+	child.Env = append(os.Environ(), printed+"=true")
+	output, err := child.CombinedOutput()
+	if err != nil || len(strings.Fields(string(output))) < len(ports) {
+		t.Fatalf("%v: %s", err, output)
+	}
+	for _, port := range ports {
+		if strings.Contains(string(output), strconv.Itoa(port)) {
+			t.Errorf("port %d is given to two processes", port)
+		}
 	}
 }
 
