@@ -57,7 +57,7 @@ func (p *pass) newRun(step Step, now time.Time) Run {
 	run := Run{
 		Started: text.TimeOf(p.record.StartTime), Since: text.TimeOf(c.StartTime), Now: now,
 		Progress:  Progress{c.Fingerprint, later(text.TimeOf(c.StartTime), text.TimeOf(c.ProgressTime))},
-		Requested: p.record.RequestTime != nil, RequestedImage: p.record.RequestedImage, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
+		Requested: p.record.RequestTime != nil, RequestTime: text.TimeOf(p.record.RequestTime), RequestedImage: p.record.RequestedImage, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
 	}
 	if p.engine.Renew != nil {
 		run.Renew = p.renewRequest
@@ -110,7 +110,7 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 			return p.shownFor(step, rest), nil
 		}
 		now := p.now()
-		p.record.RequestTime, p.urgent = &now, true
+		p.record.RequestTime, run.RequestTime, p.urgent = &now, now.Time, true
 		if step.Commit.Requested.reason == c.Reason { // what the gates waited for is over
 			c.Message = step.Commit.Requested.message
 		}
@@ -262,6 +262,15 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 			return step.withItems(ctx, p.engine.Clock, b.result)
 		}
 	}
+	if b.is == expired && p.book.isCleanup(step.Name) {
+		switch result, err := p.tryLast(ctx, step, run); {
+		case err != nil:
+			b.cause = joinMessages(b.cause, err.Error())
+			b.result.message = b.cause
+		case result.outcome != notYet:
+			return result, nil
+		}
+	}
 	switch reached, err := step.reached(ctx, p.engine.Clock); {
 	case err != nil:
 		b.result.message = joinMessages(b.cause, couldNotBeDetermined(err))
@@ -269,6 +278,13 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 		b.result = Done("holds already")
 	}
 	return step.withItems(ctx, p.engine.Clock, b.result)
+}
+
+// tryLast calls a step of the cleanup once more at its deadline or later: a deadline bounds waiting, never trying.
+func (p *pass) tryLast(ctx context.Context, step Step, run Run) (Result, error) {
+	ctx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)
+	defer cancel()
+	return step.Do(ctx, run)
 }
 
 // couldNotBeDetermined is the message about a wait that has ended although its state is unknown.

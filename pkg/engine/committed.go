@@ -87,6 +87,11 @@ func (b Runbook) Withdraw(ctx context.Context, run Run) error {
 	return err
 }
 
+// isCleanup reports whether a step runs after another one has failed.
+func (b Runbook) isCleanup(name string) bool {
+	return slices.ContainsFunc(b.Cleanup, func(step Step) bool { return step.Name == name })
+}
+
 // beforeCommit reports whether the step leads up to a commit that has not happened. The constraints affect only
 // such steps.
 func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) bool {

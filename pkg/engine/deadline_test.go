@@ -5,6 +5,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,10 +111,12 @@ func TestDeadline_stops_the_step(t *testing.T) {
 						}
 						return
 					}
-					for _, call := range w.calls {
-						if call == deadline.step {
-							t.Errorf("%s was called after its deadline", call)
-						}
+					calls := 0
+					if deadline.step == "FirstCleaned" { // the deadline bounds waiting, not trying
+						calls = 1
+					}
+					if got := count(w.calls, deadline.step); got != calls {
+						t.Errorf("%s was called %d times after its deadline, want %d", deadline.step, got, calls)
 					}
 					want := is.reason
 					if want == "" {
@@ -187,6 +190,41 @@ func TestDeadline_is_met_exactly(t *testing.T) {
 			}
 			if want := "; last seen at " + seen.UTC().Format(time.RFC3339) + ": a while"; !strings.HasSuffix(c.Message, want) {
 				t.Errorf("the message does not show what it waited for, and when: %q lacks %q", c.Message, want)
+			}
+		})
+	}
+}
+
+// A deadline bounds waiting, never trying: nothing may have run before it.
+func TestDeadline_of_the_cleanup_tries_once_more(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		result engine.Result
+		err    error
+		want   string // status, reason, and message
+	}{
+		"done":    {result: engine.Done("withdrawn"), want: "True Done withdrawn"},
+		"skipped": {result: engine.Skip("Unneeded", "nothing to do"), want: "True Unneeded nothing to do"},
+		"waiting": {result: engine.Wait("NotYet", "later"), want: "False TimedOut not completed within 10m0s; last seen at 2026-03-01T12:00:00Z: a while"},
+		"error":   {err: errStore, want: "False TimedOut not completed within 10m0s; " + errStore.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Last")
+			deadlines["FailAfter, in the clean-up"].set(w, s)
+			s.setResult("FirstCleaned", engine.Wait("NotYet", "a while"))
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			w.calls = nil
+			w.clock.SetTime(noon.Add(24 * time.Hour))
+			s.setDo("FirstCleaned", func(engine.Run) (engine.Result, error) { return tc.result, tc.err })
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			c := condition(w.store.load(), "FirstCleaned")
+			if got := fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message); got != tc.want || count(w.calls, "FirstCleaned") != 1 {
+				t.Errorf("it is called %d times and ends %q, want %q", count(w.calls, "FirstCleaned"), got, tc.want)
 			}
 		})
 	}
@@ -322,4 +360,15 @@ func TestSlowAfter_is_reported_and_the_step_continues(t *testing.T) {
 	if got := lines(w.store.load())[0]; got != "First True Done" {
 		t.Errorf("a slow step ends with %q", got)
 	}
+}
+
+// count returns how often a step was called.
+func count(calls []string, step string) int {
+	n := 0
+	for _, call := range calls {
+		if call == step {
+			n++
+		}
+	}
+	return n
 }

@@ -196,3 +196,16 @@ func TestRun_cancelled_with_an_UpgradeConfig(t *testing.T) {
 		})
 	}
 }
+// The time of an UpgradeConfig is its delivery: the window of the cluster's operator (30 minutes) must not be over before.
+func TestUpgradeConfig_after_a_long_pre_action(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withUpgradeConfig, actions)
+	w.change(50*time.Minute, func() { w.jobs = map[string]string{"backup": "Complete"} })
+	w.admit(func(run *fleetv1alpha1.ClusterUpgradeRunSpec) { run.Timeouts.Action = "2h" })
+	w.Must(w.RunUntil(3*time.Hour, func() bool { return w.upgradeConfig() != nil }))
+	at, _, _ := unstructured.NestedString(w.upgradeConfig().Object, "spec", "upgradeAt")
+	started, err := time.Parse(time.RFC3339, at)
+	if err != nil || w.Now().Sub(started) > time.Minute {
+		t.Errorf("delivered at %s with upgradeAt %s", w.Now(), at)
+	}
+}
