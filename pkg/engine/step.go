@@ -26,6 +26,8 @@ type Run struct {
 	// Requested reports whether Do of the committing step was called, according to the record, and not
 	// withdrawn since. It is recorded only if that step has Commit.Withdraw.
 	Requested bool
+	// RequestTime is when the record has noted the request, which is before Do is called; zero if it has none.
+	RequestTime time.Time
 	// RequestedImage is the requested image, empty if only the version was requested, or nil if the record does
 	// not show it.
 	RequestedImage *string

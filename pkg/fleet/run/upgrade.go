@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -28,8 +29,15 @@ func (c *Cluster) deliverUpgrade(ctx context.Context, form delivery.Form, curren
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	started := cmp.Or(c.Record.StartTime, &c.Run.Spec.AdmissionTime)
-	work, err := delivery.UpgradeWork(c.Run, upgrade, form, started.Time, current)
+	before, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	at := cmp.Or(c.Record.RequestTime, c.Record.StartTime, &c.Run.Spec.AdmissionTime)
+	if start := c.Record.StartTime; c.formOf(before) != "" && start != nil && delivery.UpgradeAt(before).Equal(start.Time) {
+		at = start // of an earlier release; the cluster accepts no other time for an upgrade in progress
+	}
+	work, err := delivery.UpgradeWork(c.Run, upgrade, form, at.Time, current)
 	if err != nil {
 		return nil, engine.Result{}, fmt.Errorf("building the ManifestWork that upgrades the platform: %w", err)
 	}
@@ -61,10 +69,11 @@ func (c *Cluster) ObserveDelivery(ctx context.Context, _ engine.Run) (engine.Obs
 }
 
 // Deliver requests the upgrade of the platform.
-func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, error) {
+func (c *Cluster) Deliver(ctx context.Context, run engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return noClusterVersion, nil
 	}
+	c.Record.RequestTime = cmp.Or(c.Record.RequestTime, &metav1.Time{Time: run.RequestTime}) // stored since the record was read
 	work, result, err := c.deliverUpgrade(ctx, delivery.FormApply, clusterstate.Release{})
 	if err == nil && result.IsZero() { // ObserveDelivery answers
 		return waitForAgent(work.Name), nil

@@ -4,6 +4,7 @@
 package delivery
 
 import (
+	"encoding/json"
 	"cmp"
 	"errors"
 	"slices"
@@ -131,6 +132,20 @@ func upgradeConfigWork(run *fleetv1alpha1.ClusterUpgradeRun, template *fleetv1be
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground}
 	}
 	return work, err
+}
+
+// UpgradeAt returns the time in a work that delivers an UpgradeConfig; zero if it has none.
+func UpgradeAt(work *workv1.ManifestWork) time.Time {
+	for i := range work.Spec.Workload.Manifests {
+		var o struct {
+			Kind string
+			Spec struct{ UpgradeAt time.Time }
+		}
+		if err := json.Unmarshal(work.Spec.Workload.Manifests[i].Raw, &o); err == nil && o.Kind == "UpgradeConfig" {
+			return o.Spec.UpgradeAt
+		}
+	}
+	return time.Time{}
 }
 
 func upgradeConfigSpec(release *fleetv1beta1.ClusterVersionSpec, template *fleetv1beta1.UpgradeConfigTemplate, delivery time.Time, paused bool) object {
