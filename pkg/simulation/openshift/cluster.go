@@ -71,7 +71,7 @@ func New(w *simulation.World, spec openshiftsim.ClusterSpec) (*Cluster, error) {
 	spec = spec.WithDefaults()
 	c := &Cluster{
 		World: w, Spec: spec, Client: w.Client("administrator"), Catalog: updategraph.NewCatalog(spec.Releases...),
-		Alerts: &Alerts{clock: w.Clock()}, Alertmanager: fakealertmanager.New(w.Clock()),
+		Alerts: NewAlerts(w.Clock()), Alertmanager: fakealertmanager.New(w.Clock()),
 	}
 	c.Kubelets = kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: spec.Speed.Scale(retryInterval), StatusInterval: 24 * time.Hour})
 	c.MachineConfig = machineconfig.New(machineconfig.Options{

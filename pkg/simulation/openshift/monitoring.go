@@ -4,13 +4,17 @@
 package openshift
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/openshiftsim/alerting"
 )
 
@@ -25,8 +29,11 @@ type Alerts struct {
 	Queries int
 
 	clock  clock.PassiveClock
-	firing []clusterstate.Alert
+	firing []prometheusv1.Alert
 }
+
+// NewAlerts returns a simulated Prometheus without alerts.
+func NewAlerts(clk clock.PassiveClock) *Alerts { return &Alerts{clock: clk} }
 
 // FireOnly fires one critical platform alert and resolves all others.
 func (a *Alerts) FireOnly(name string) {
@@ -34,17 +41,17 @@ func (a *Alerts) FireOnly(name string) {
 	a.Fire(alerting.Alert{Name: name, Labels: map[string]string{"severity": severityCritical, "namespace": "openshift-monitoring"}})
 }
 
-// Fire makes another alert fire.
+// Fire makes another alert fire. Nothing changes if an alert with the same labels fires.
 func (a *Alerts) Fire(alert alerting.Alert) {
-	a.firing = append(a.firing, clusterstate.Alert{
-		Name: alert.Name, Namespace: alert.Labels["namespace"], Severity: alert.Labels["severity"], Labels: alert.Labels,
-		Firing: true, Since: a.clock.Now(),
-	})
+	labels := model.LabelSet(alert.LabelSet())
+	if !slices.ContainsFunc(a.firing, func(f prometheusv1.Alert) bool { return f.Labels.Equal(labels) }) {
+		a.firing = append(a.firing, prometheusv1.Alert{Labels: labels, State: prometheusv1.AlertStateFiring, ActiveAt: a.clock.Now()})
+	}
 }
 
 // Resolve resolves all alerts with a name.
 func (a *Alerts) Resolve(name string) {
-	a.firing = slices.DeleteFunc(a.firing, func(alert clusterstate.Alert) bool { return alert.Name == name })
+	a.firing = slices.DeleteFunc(a.firing, func(f prometheusv1.Alert) bool { return string(f.Labels[model.AlertNameLabel]) == name })
 }
 
 // ResolveAll resolves all alerts.
@@ -52,17 +59,38 @@ func (a *Alerts) ResolveAll() { a.firing = nil }
 
 // ActiveAlerts returns the firing alerts.
 func (a *Alerts) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
-	a.Queries++
-	if a.Err != nil {
-		return nil, fmt.Errorf("querying Prometheus for alerts: %w", a.Err)
+	if err := a.query(); err != nil {
+		return nil, err
 	}
-	return slices.Clone(a.firing), nil
+	return prometheus.ActiveAlertsOf(a.firing, "")
 }
 
-// CriticalAlerts returns the firing critical alerts.
-func (a *Alerts) CriticalAlerts(ctx context.Context) ([]clusterstate.Alert, error) {
-	active, err := a.ActiveAlerts(ctx)
-	return slices.DeleteFunc(active, func(alert clusterstate.Alert) bool { return !alert.IsCritical() }), err
+// CriticalAlerts returns the firing critical alerts without the labels that the query aggregates.
+func (a *Alerts) CriticalAlerts(context.Context) ([]clusterstate.Alert, error) {
+	if err := a.query(); err != nil {
+		return nil, err
+	}
+	var critical []clusterstate.Alert
+	for _, f := range a.firing {
+		if f.Labels["severity"] == severityCritical {
+			critical = append(critical, clusterstate.Alert{
+				Name: string(f.Labels[model.AlertNameLabel]), Namespace: string(f.Labels["namespace"]), Severity: severityCritical, Firing: true,
+			})
+		}
+	}
+	compare := func(a, b clusterstate.Alert) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	}
+	slices.SortFunc(critical, compare)
+	return slices.CompactFunc(critical, func(a, b clusterstate.Alert) bool { return compare(a, b) == 0 }), nil
+}
+
+func (a *Alerts) query() error {
+	a.Queries++
+	if a.Err != nil {
+		return fmt.Errorf("querying Prometheus for alerts: %w", a.Err)
+	}
+	return nil
 }
 
 // HasSamples reports whether any alert is firing, as the result of any expression.
