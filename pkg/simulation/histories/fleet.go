@@ -149,7 +149,7 @@ func (f *fleet) addMember(name string, canary bool) error {
 func (f *fleet) addPlacement() error {
 	p := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: "all"}}
 	selector := ocmv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: "stores"}}}
-	p.Spec.Tolerations = []ocmv1beta1.Toleration{{Key: unreachable.Key, Operator: ocmv1beta1.TolerationOpExists}}
+	p.Spec.Tolerations = []ocmv1beta1.Toleration{{Key: clusterv1.ManagedClusterTaintUnreachable, Operator: ocmv1beta1.TolerationOpExists}}
 	p.Spec.Predicates = []ocmv1beta1.ClusterPredicate{{RequiredClusterSelector: selector}}
 	return f.people.Create(context.Background(), p)
 }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -104,10 +102,6 @@ func (m *member) act() {
 	}
 }
 
-// leaseGrace is how long the registration controller waits for a Lease renewal before it reports
-// the cluster as unreachable.
-const leaseGrace = 5 * time.Minute
-
 // renew renews the agent's Lease, or makes the hub check again when the Lease has expired.
 func (m *member) renew() {
 	switch {
@@ -115,13 +109,8 @@ func (m *member) renew() {
 		m.silent = time.Time{}
 	case m.silent.IsZero():
 		m.silent = m.fleet.world.Now()
-		m.fleet.world.After(leaseGrace, m.wake)
+		m.fleet.world.After(spoke.LeaseGrace(&clusterv1.ManagedCluster{}), m.wake)
 	}
-}
-
-// isUnreachable reports whether the Lease of the cluster has expired.
-func (m *member) isUnreachable() bool {
-	return !m.silent.IsZero() && m.fleet.world.Now().Sub(m.silent) >= leaseGrace
 }
 
 // answer makes the agent handle each work.
@@ -250,40 +239,25 @@ func (m *member) has(release string) bool {
 	return m.spoke.Version() != nil && slices.Contains(m.spoke.History(), release+" Completed")
 }
 
-// unreachable is the taint that the registration controller sets on clusters whose Lease has
-// expired.
-var unreachable = clusterv1.Taint{Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
-
-// taint makes the registration controller taint the cluster while it is unreachable.
-func (m *member) taint(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	isTainted := len(cluster.Spec.Taints) > 0
-	if isTainted == m.isUnreachable() {
-		return nil
-	}
-	cluster.Spec.Taints = nil
-	if !isTainted {
-		taint := unreachable
-		taint.TimeAdded = metav1.NewTime(m.fleet.world.Now().Truncate(time.Second))
-		cluster.Spec.Taints = []clusterv1.Taint{taint}
-	}
-	return m.client.Update(ctx, cluster)
-}
-
 // publish publishes the cluster's claim and availability.
 func (m *member) publish() error {
 	ctx, cluster := context.Background(), &clusterv1.ManagedCluster{}
 	if err := m.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := m.taint(ctx, cluster); err != nil {
-		return err
+	before, now := cluster.DeepCopy(), m.fleet.world.Now()
+	renewed := now
+	if !m.silent.IsZero() {
+		renewed = m.silent
 	}
-	before := cluster.Status.DeepCopy()
-	available := metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable"}
-	switch {
-	case m.isUnreachable():
-		available.Status, available.Reason = metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped"
-	case !m.offline:
+	spoke.SetAvailability(cluster, true, renewed, now)
+	if status := cluster.Status; !equality.Semantic.DeepEqual(before.Spec, cluster.Spec) {
+		if err := m.client.Update(ctx, cluster); err != nil {
+			return err
+		}
+		cluster.Status = status // the answer has the stored one
+	}
+	if !m.offline {
 		for _, line := range m.spoke.History() {
 			if release, completed := strings.CutSuffix(line, " Completed"); completed {
 				cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: release}}
@@ -291,9 +265,7 @@ func (m *member) publish() error {
 			}
 		}
 	}
-	available.LastTransitionTime = metav1.NewTime(m.fleet.world.Now().Truncate(time.Second))
-	apimeta.SetStatusCondition(&cluster.Status.Conditions, available)
-	if equality.Semantic.DeepEqual(*before, cluster.Status) {
+	if equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		return nil
 	}
 	return m.client.Status().Update(ctx, cluster)
