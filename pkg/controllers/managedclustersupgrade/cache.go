@@ -36,7 +36,7 @@ type cache struct {
 	published  time.Time // when the status was written last
 
 	replaced manager.Replaced                           // by the last write
-	status   *fleetv1beta1.ManagedClustersUpgradeStatus // the last one that this process wrote, or whose runs it has confirmed
+	status   *fleetv1beta1.ManagedClustersUpgradeStatus // the last one that this process wrote, or whose runs it knows
 	gone     map[types.UID]bool                         // runs that the cache may still hold
 
 	selected []selection.SelectedCluster // the last consistent selection
@@ -93,7 +93,7 @@ func (r *Reconciler) cacheOf(upgrade *fleetv1beta1.ManagedClustersUpgrade, now t
 		m.newest = now
 		return m
 	}
-	m := &cache{uid: upgrade.UID, started: now, newest: now, clusters: map[string]*record{}, gone: map[types.UID]bool{}}
+	m := &cache{uid: upgrade.UID, started: now, newest: now, clusters: map[string]*record{}, gone: map[types.UID]bool{}, status: &upgrade.Status}
 	if published := upgrade.Status.ClustersSummery; published != nil {
 		m.expected = int(published.Total)
 	}

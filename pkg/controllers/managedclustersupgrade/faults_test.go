@@ -313,6 +313,20 @@ func TestStatus_of_another_hub_is_newer_than_the_cache(t *testing.T) {
 	}
 }
 
+// The caches are filled after a start.
+func TestRestart_lists_nothing_again(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, concurrency(2))
+	w.RunFor(time.Hour)
+	w.Requests = nil
+	w.Restart()
+	w.RunFor(hours)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
+	if n := w.Count("list ClusterUpgradeRunList"); n > 0 {
+		t.Errorf("the runs were listed %d times", n)
+	}
+}
+
 // The same holds for a withdrawn admission: its upgrade may just have been requested.
 func TestAdmission_is_withdrawn_of_the_run_that_was_read(t *testing.T) {
 	t.Parallel()

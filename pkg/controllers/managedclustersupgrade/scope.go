@@ -115,8 +115,10 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	if err := s.read(ctx, unplaced); err != nil {
 		return err
 	}
-	s.RecordsLost = s.lostRecords()
 	var err error
+	if s.RecordsLost, err = s.lostRecords(ctx); err != nil {
+		return err
+	}
 	if s.Dependencies, err = admission.ReadDependencies(ctx, s.client, s.Upgrade); err != nil {
 		return err
 	}
@@ -390,30 +392,42 @@ func (s *scope) decideAgain() {
 }
 
 // lostRecords describes lost records of begun clusters, by the count of the published status, until the next attempt.
-func (s *scope) lostRecords() string {
+func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	published := &s.Upgrade.Status
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
-		return ""
+		return "", nil
 	}
 	if stop := published.Stop; stop != nil && stop.Reason == fleetv1beta1.ReasonRecordsLost {
-		return stop.Message
+		return stop.Message, nil
 	}
 	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
-		return c.Message // of a release without status.stop
+		return c.Message, nil // of a release without status.stop
 	}
-	s.observeDetached()
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
-	exist := len(s.cache.detached())
-	for _, run := range s.Runs {
-		if s.isCounted(run) {
-			exist++
-		}
+	if s.countRecords() >= begun {
+		return "", nil
 	}
+	if err := s.confirmRuns(ctx); err != nil {
+		return "", err
+	}
+	exist := s.countRecords()
 	if exist >= begun || s.haveDeparted() {
-		return ""
+		return "", nil
 	}
 	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
-		begun, exist)
+		begun, exist), nil
+}
+
+// countRecords counts the begun clusters with a record, and those whose record is gone with them.
+func (s *scope) countRecords() int {
+	s.observeDetached()
+	n := len(s.cache.detached())
+	for _, run := range s.Runs {
+		if s.isCounted(run) {
+			n++
+		}
+	}
+	return n
 }
 
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
