@@ -196,6 +196,7 @@ func TestRun_cancelled_with_an_UpgradeConfig(t *testing.T) {
 		})
 	}
 }
+
 // The time of an UpgradeConfig is its delivery: the window of the cluster's operator (30 minutes) must not be over before.
 func TestUpgradeConfig_after_a_long_pre_action(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,8 @@
 package delivery
 
 import (
-	"encoding/json"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
