@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 const refusedFor = time.Minute // how long a cluster whose run was rejected is held
@@ -169,28 +170,43 @@ func (s *scope) pendingRun(m *admission.FleetMember) *fleetv1alpha1.ClusterUpgra
 	}
 }
 
-// fixCanaries fixes the canaries before the first cluster begins: each gets a run that waits for its admission, and the status
-// identifies them. A cluster can change its own labels, and they must not decide about others.
+// fixCanaries fixes the canaries before the first cluster begins: the run of each has the mark of one, and the status identifies
+// them. A cluster can change its own labels, and they must not decide about others. A cluster that has begun in this attempt, or
+// is being cleaned up, cannot get the mark: until it can, its label decides.
 func (s *scope) fixCanaries(ctx context.Context) error {
 	if s.Upgrade.Spec.UpgradeStrategy.CanaryClusters == nil || admission.AreCanariesFixed(s.Upgrade) {
 		return nil
 	}
-	for i := range s.members {
-		m := &s.members[i]
-		switch run := s.Runs[m.Name]; {
-		case m.Canary && !m.Hub && run == nil:
-			if err := s.writeRun(ctx, nil, s.pendingRun(m)); err != nil {
-				return err
-			}
-		case !m.Canary && run != nil:
-			if err := s.removePending(ctx, run); err != nil {
-				return err
-			}
-		}
-	}
 	fixed := s.Upgrade.Status.DeepCopy()
 	fixed.Canaries = admission.Canaries(s.Upgrade, s.members)
-	return s.writeStatus(ctx, fixed)
+	for i := range s.members {
+		m := &s.members[i]
+		canary := m.Canary && !m.Hub
+		switch {
+		case canary == (m.Run != nil && m.Run.Spec.Canary):
+		case s.mayMark(m):
+			if err := s.writeRun(ctx, m.Run, s.pendingRun(m)); err != nil {
+				return err
+			}
+		case canary, m.State == rollout.NotStarted:
+			fixed.Canaries = nil
+		}
+	}
+	if fixed.Canaries != nil {
+		if err := s.writeStatus(ctx, fixed); err != nil {
+			return err
+		}
+	}
+	s.listMembers()
+	s.decide()
+	return nil
+}
+
+// mayMark reports whether the mark of a canary can change: the cluster is pending, or it is a canary that was complete before
+// this attempt. Others wait for it, and nobody has looked at it since.
+func (s *scope) mayMark(m *admission.FleetMember) bool {
+	wasComplete := m.IsCanary() && m.State == rollout.Complete && m.Run.Spec.Attempt < s.attempt()
+	return (m.State == rollout.NotStarted || wasComplete) && !m.CleaningUp
 }
 
 // removePending deletes a run that waits for its admission. Any other run stays.

@@ -95,7 +95,7 @@ func (f *Fleet) Members() []FleetMember {
 		case isSelected && m.State == rollout.NotStarted:
 			m.HoldReason, m.Hold = f.hold(m.Name)
 		case m.Awaited && !m.Waived:
-			m.HoldReason, m.Hold = fleetv1beta1.ReasonHeld, "it has failed in an earlier attempt, and is no longer selected: have it selected again"
+			m.HoldReason, m.Hold = fleetv1beta1.ReasonHeld, "it has begun in an earlier attempt, and is no longer selected: have it selected again"
 		}
 		m.HeldSince = f.Records[m.Name].HeldSince
 		members = append(members, m)

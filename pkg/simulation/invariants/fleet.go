@@ -34,7 +34,7 @@ type Fleet struct {
 	runs     map[cluster]*fleetv1alpha1.ClusterUpgradeRun       // the last state of each run
 	created  map[types.UID]uint64                               // the resource version of each run when it was first stored
 	lateIn   map[cluster]int32                                  // the last attempt in which each cluster was upgraded late
-	gone     map[string]int32                                   // the number of deleted runs, by the UID of their upgrade
+	gone     map[string]int32                                   // the number of deleted runs, and of complete clusters that became canaries, by the UID of their upgrade
 }
 
 // cluster is a cluster in an upgrade.
@@ -167,6 +167,9 @@ func (f *Fleet) Note(run *fleetv1alpha1.ClusterUpgradeRun) *fleetv1alpha1.Cluste
 		f.created[run.UID] = version(run)
 	}
 	before := f.runs[clusterOf(run)]
+	if before != nil && becomesCanary(before, run) {
+		f.gone[run.Spec.ManagedClustersUpgrade.UID]++
+	}
 	f.runs[clusterOf(run)] = run.DeepCopy()
 	return before
 }
@@ -183,12 +186,19 @@ func (f *Fleet) RunDeleted(run *fleetv1alpha1.ClusterUpgradeRun) {
 	}
 }
 
-// attempts checks that a cluster starts again only after it has failed.
+// becomesCanary reports whether a user has made a complete cluster a canary of a new attempt.
+func becomesCanary(before, run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	wasComplete := before.Status.State == fleetv1alpha1.StateComplete || before.Spec.Outcome != nil
+	return wasComplete && run.Spec.Canary && !before.Spec.Canary && run.Spec.Attempt > before.Spec.Attempt
+}
+
+// attempts checks that a cluster starts again only after it has failed, or as a canary of a new
+// attempt.
 func attempts(before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	is, was := run.Spec.Attempt, before.Spec.Attempt
 	failed := (before.Status.State == fleetv1alpha1.StateFailed || isLate(before)) && before.Status.Attempt == was ||
 		before.Spec.Outcome != nil && before.Spec.Outcome.State == fleetv1alpha1.StateFailed
-	if is < was || is > was && !failed && !before.Spec.AdmissionTime.IsZero() {
+	if is < was || is > was && !failed && !before.Spec.AdmissionTime.IsZero() && !becomesCanary(before, run) {
 		return fmt.Errorf("cluster %s is %q in attempt %d, and begins attempt %d", run.Namespace, before.Status.State, was, is)
 	}
 	return nil

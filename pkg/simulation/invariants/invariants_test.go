@@ -167,13 +167,17 @@ func TestFleet(t *testing.T) {
 		"two runs":                  {runs: []runEdit{state(""), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.UID = "2" }}, want: "cluster c1 has a second run"},
 		"a retry":                   {runs: []runEdit{state("Failed"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}},
 		"a retry without a failure": {runs: []runEdit{state("PartialUpgrade"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, want: "begins attempt 2"},
-		"an attempt goes back":      {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }, func(*fleetv1alpha1.ClusterUpgradeRun) {}}, want: "begins attempt 1"},
-		"a state goes back":         {runs: []runEdit{state("PartialUpgrade"), state("Initialized")}, want: "was PartialUpgrade, and is Initialized"},
-		"Complete becomes Failed":   {runs: []runEdit{state("Complete"), state("Failed")}, want: "was Complete, and is Failed"},
-		"Failed becomes Complete":   {runs: []runEdit{state("Failed"), state("Complete")}, want: "was Failed, and is Complete"},
-		"late success":              {runs: []runEdit{state("Failed"), late}},
-		"late success is retried":   {runs: []runEdit{state("Failed"), late, func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), all(counted(1, 0, 0, 0, 1), attempt(2))}},
-		"late success is dropped":   {runs: []runEdit{state("Failed"), late}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), counted(1, 0, 0, 0, 1)}, want: "0 clusters are complete, and 1 were"},
+		"a retry after completion":  {runs: []runEdit{state("Complete"), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, want: "begins attempt 2"},
+		"complete becomes a canary": {runs: []runEdit{state("Complete"), func(r *fleetv1alpha1.ClusterUpgradeRun) {
+			r.Spec.Attempt, r.Spec.Canary, r.Spec.AdmissionTime = 2, true, metav1.Time{}
+		}}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), all(counted(0, 0, 0, 0, 2), attempt(2))}},
+		"an attempt goes back":    {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }, func(*fleetv1alpha1.ClusterUpgradeRun) {}}, want: "begins attempt 1"},
+		"a state goes back":       {runs: []runEdit{state("PartialUpgrade"), state("Initialized")}, want: "was PartialUpgrade, and is Initialized"},
+		"Complete becomes Failed": {runs: []runEdit{state("Complete"), state("Failed")}, want: "was Complete, and is Failed"},
+		"Failed becomes Complete": {runs: []runEdit{state("Failed"), state("Complete")}, want: "was Failed, and is Complete"},
+		"late success":            {runs: []runEdit{state("Failed"), late}},
+		"late success is retried": {runs: []runEdit{state("Failed"), late, func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Attempt = 2 }}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), all(counted(1, 0, 0, 0, 1), attempt(2))}},
+		"late success is dropped": {runs: []runEdit{state("Failed"), late}, upgrades: []upgradeEdit{counted(0, 0, 1, 0, 1), counted(1, 0, 0, 0, 1)}, want: "0 clusters are complete, and 1 were"},
 		"steps in order": {runs: []runEdit{func(r *fleetv1alpha1.ClusterUpgradeRun) {
 			began("PreUpgradeActionAvailable", "True")(r)
 			began("UpgradeDelivered", "")(r)
