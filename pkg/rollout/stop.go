@@ -140,7 +140,7 @@ func (t *tally) selection(plan *Plan) Stop {
 		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s left the hub before the upgrade was complete: set the annotation %s, or change canaryClusters",
 			text.Plural(plan.CanariesGone, "canary", "canaries"), fleetv1beta1.ContinueWithoutCanaryAnnotation)}
 	case plan.RequireCanaries && t.canaries == 0 && plan.CanariesFixed > 0:
-		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed when the rollout started, and none is left: have one selected again, or change canaryClusters",
+		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed, and none is left: change canaryClusters to choose others",
 			text.Plural(plan.CanariesFixed, "canary was", "canaries were"))}
 	case plan.RequireCanaries && t.canaries == 0:
 		return Stop{fleetv1beta1.ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}

@@ -158,6 +158,15 @@ func (w *hubWorld) followHub(t *testing.T, term terminal) {
 	term.follow(t, "ManagedUpgradeFleetNotProgressing", fleetNames("blind"), []expectation{
 		{"get managedclustersupgrade", "^listing Placements: forbidden$"}, {"logs", `"level":`},
 	})
+	lone := newUpgrade("lone", fleetv1beta1.PlacementReference{Name: "stores"})
+	lone.Status.Conditions = []metav1.Condition{{
+		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: fleetv1beta1.ReasonNoCanary,
+		Message: "no canary is left", LastTransitionTime: metav1.Now(),
+	}}
+	w.create(lone)
+	term.follow(t, "ManagedUpgradeFleetNeedsAction", fleetNames("lone"), []expectation{
+		{"fleet status", `^lone: `}, {"get managedclustersupgrade", "^no canary is left$"},
+	})
 }
 
 // followFailures follows the pages about clusters that failed.

@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
 func TestCanaries_among_clusters_that_have_failed(t *testing.T) {
@@ -71,4 +72,25 @@ func TestCanaries_that_are_replaced_are_none_any_longer(t *testing.T) {
 	if want := []string{"c0001", "c0000", "c0002"}; !slices.Equal(w.order, want) {
 		t.Errorf("order %v, want %v", w.order, want)
 	}
+}
+
+func TestCanaries_of_which_none_is_left(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, canary)
+	w.detachable = true
+	w.makeCanary("c0000")
+	w.fails["c0000"] = 1
+	w.RunFor(hours)
+	w.Delete(w.run("c0000"))
+	w.raiseAttempt()
+	w.RunFor(hours)
+	w.expect("3/0/0/0/0/3", fleetv1beta1.ReasonNoCanary)
+	if c := w.condition(history.ConditionStalled); c.Reason != fleetv1beta1.ReasonNoCanary || !slices.Contains(w.written, "Warning NoCanary") {
+		t.Errorf("condition Stalled %+v, Events %v", c, w.written)
+	}
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.CanaryClusters.ClusterSelector.MatchLabels["region"] = "north"
+	})
+	w.RunFor(hours)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }

@@ -182,7 +182,7 @@ var initialReasons = []string{
 // warnings are reasons of the condition Admitting that a person must resolve.
 var warnings = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
-	fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonDependencyMissing,
+	fleetv1beta1.ReasonCanaryNotSelected, fleetv1beta1.ReasonNoCanary, fleetv1beta1.ReasonNoClustersSelected, fleetv1beta1.ReasonDependencyMissing,
 	fleetv1beta1.ReasonCannotObserve, fleetv1beta1.ReasonNoOperatorImage,
 }
 

@@ -195,7 +195,7 @@ func (t *totals) readiness() readiness.Verdict {
 // personReasons stop the admission until a person acts.
 var personReasons = []string{
 	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonCanaryNotSelected,
-	fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
+	fleetv1beta1.ReasonNoCanary, fleetv1beta1.ReasonCanaryNotAvailable, fleetv1beta1.ReasonRecordsLost, fleetv1beta1.ReasonInvalidStrategy,
 	fleetv1beta1.ReasonDependencyMissing, fleetv1beta1.ReasonNoOperatorImage, fleetv1beta1.ReasonCancelled,
 }
 

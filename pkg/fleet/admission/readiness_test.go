@@ -68,7 +68,7 @@ func TestReadiness(t *testing.T) {
 		"paused, or nothing happens because clusters are held or no cluster is selected": slices.Concat(
 			one(upgrade(), waiting)("Paused", "Held"), one(upgrade(), inFlight)("Paused"), one(upgrade())("NoClustersSelected")),
 		"no cluster starts without manual action": one(upgrade(), inFlight, waiting)(
-			"CanaryFailed", "MaxFailuresExceeded", "CanaryNotSelected", "CanaryNotAvailable", "RecordsLost", "InvalidStrategy",
+			"CanaryFailed", "MaxFailuresExceeded", "CanaryNotSelected", "NoCanary", "CanaryNotAvailable", "RecordsLost", "InvalidStrategy",
 			"DependencyMissing", "NoOperatorImage", "Cancelled"),
 		"ended, and clusters have failed":  one(upgrade(), complete, failed)("Finished"),
 		"complete":                         one(upgrade(), complete)("Finished"),
