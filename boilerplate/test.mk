@@ -108,7 +108,7 @@ e2e-fleet: $(CONTROL_PLANE) $(OCM) build ## Run the tests of fleets: the hub, a 
 
 .PHONY: e2e-olm
 e2e-olm: $(CONTROL_PLANE) $(OLM) bin/operator-sdk build ## Install, upgrade, and uninstall the bundle by the real Operator Lifecycle Manager.
-	go test -tags e2e,olm -count 1 -timeout 10m -run '^TestOLM$$' $(TEST_FLAGS) ./test/e2e
+	go test -tags e2e,olm -count 1 -timeout 10m -parallel 16 -run '^TestOLM$$' $(TEST_FLAGS) ./test/e2e
 
 # PICTURES is the folder into which the pages are drawn: PICTURES=docs/pictures renews those of the docs.
 PICTURES ?= bin/pictures

@@ -88,7 +88,7 @@ func TestJob_approves_operators_with_the_rights_of_its_ServiceAccount(t *testing
 			t.Fatalf("exit code %d: %v\n%s", code, err, printed)
 		}
 	}
-	want := []string{"automatic.v1", "gitops.v1", "gitops.v2", "gitops.v3", "logging.v1", "logging.v2", "other.v1", "quay.v1", "storage.v1"}
+	want := []string{"automatic.v1", "gitops.v3", "logging.v2", "other.v1", "quay.v1", "storage.v1"}
 	if diff := cmp.Diff(want, installed(t, admin)); diff != "" {
 		t.Errorf("installed releases (-want +got):\n%s", diff)
 	}

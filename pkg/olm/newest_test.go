@@ -86,15 +86,6 @@ func TestReportsFromBeforeThePlatformWasUpgraded(t *testing.T) {
 			w.set(w.get(simulatedolm.Subscriptions, "gitops"), later, "status", "lastUpdated")
 			w.set(w.catalog(), later, "status", "connectionState", "lastConnect")
 		}, after: time.Minute},
-		"catalog that is gone": {
-			change: func(w *world) {
-				w.set(w.get(simulatedolm.Subscriptions, "gitops"), later, "status", "lastUpdated")
-				if err := w.client.Delete(w.tb.Context(), w.catalog()); err != nil {
-					w.tb.Fatal(err)
-				}
-			},
-			after: 10 * time.Minute, printed: "waiting for OLM to connect to CatalogSource openshift-marketplace/redhat-operators",
-		},
 		"platform that is still being upgraded": {
 			change:  func(w *world) { w.setPlatform(configv1.PartialUpdate, startTime.Add(-time.Hour)) },
 			after:   10 * time.Minute,
@@ -111,6 +102,19 @@ func TestReportsFromBeforeThePlatformWasUpgraded(t *testing.T) {
 				t.Errorf("got %v after %s, want success after %s and %q in\n%s", err, w.Since(startTime), tc.after, tc.printed, printed)
 			}
 		})
+	}
+}
+
+// OLM cannot resolve a Subscription without its catalog.
+func TestCatalogThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manual("a", "gitops", "g.v1"))
+	if err := w.client.Delete(t.Context(), w.catalog()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.run(t.Context(), timeout)
+	if want := "waiting for OLM to report what follows g.v1; ResolutionFailed"; !errors.Is(err, olm.ErrNotUpgraded) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -60,6 +60,7 @@ func TestOLM(t *testing.T) { //nolint:paralleltest // each part continues the on
 		{"limits roles", (*olmWorld).limitsRoles},
 		{"upgrades when approved", (*olmWorld).upgradesWhenApproved},
 		{"uninstalls", (*olmWorld).uninstalls},
+		{"is simulated", (*olmWorld).simulatesOLM}, // last, since other parts count all ClusterServiceVersions
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(w, t) }) {
 			return
@@ -144,9 +145,15 @@ func (w *olmWorld) serve(t *testing.T, versions ...string) {
 			catalog.Write(line)
 		}
 	}
-	folder := w.Path("catalog-" + strconv.Itoa(len(versions)))
+	w.catalogSource(t, home, w.serveCatalog(t, strconv.Itoa(len(versions)), catalog.Bytes()))
+}
+
+// serveCatalog serves a file-based catalog until the test ends, and returns its address.
+func (w *olmWorld) serveCatalog(t *testing.T, name string, catalog []byte) string {
+	t.Helper()
+	folder := w.Path("catalog-" + name)
 	mustSucceed(t, os.Mkdir(folder, 0o700))
-	mustSucceed(t, os.WriteFile(filepath.Join(folder, "catalog.yaml"), catalog.Bytes(), 0o600))
+	mustSucceed(t, os.WriteFile(filepath.Join(folder, "catalog.yaml"), catalog, 0o600))
 	port, err := controlplane.FreePort()
 	mustSucceed(t, err)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -160,8 +167,14 @@ func (w *olmWorld) serve(t *testing.T, versions ...string) {
 		}
 		return err
 	})
+	return address
+}
+
+// catalogSource makes the catalog at an address that of a namespace.
+func (w *olmWorld) catalogSource(t *testing.T, namespace, address string) {
+	t.Helper()
 	w.kubectl(t, fmt.Sprintf(`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": {"name": "catalog", "namespace": %q},
-		"spec": {"sourceType": "grpc", "address": %q, "displayName": %q}}`, home, address, address), "apply", "-f", "-")
+		"spec": {"sourceType": "grpc", "address": %q, "displayName": %q}}`, namespace, address, address), "apply", "-f", "-")
 }
 
 func (w *olmWorld) kubectl(t *testing.T, input string, args ...string) string {

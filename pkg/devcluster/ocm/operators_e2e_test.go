@@ -112,7 +112,7 @@ func checkOperators(t *testing.T, spoke *ocm.Spoke) {
 		installed = append(installed, all.Items[i].GetName()+" "+phase)
 	}
 	slices.Sort(installed)
-	want := []string{"gitops.v1 Succeeded", "gitops.v2 Succeeded", "gitops.v3 Succeeded", "quay.v1 Succeeded"}
+	want := []string{"gitops.v3 Succeeded", "quay.v1 Succeeded"}
 	if diff := cmp.Diff(want, installed); diff != "" {
 		t.Errorf("releases of operators on %s (-want +got):\n%s", spoke.Name, diff)
 	}

@@ -4,9 +4,11 @@
 // Package olm simulates the Operator Lifecycle Manager v0.46.0. It offers the releases named in
 // annotations of Subscriptions, with one InstallPlan for all Subscriptions in a namespace, and
 // installs approved releases. A Subscription is AtLatestKnown as soon as its ClusterServiceVersion
-// exists, until the next resolution.
+// exists, until the next resolution. If one Subscription in a namespace cannot be resolved, none is
+// upgraded.
 //
-// It runs neither operators nor catalogs. It reports each CatalogSource as connected once.
+// It runs neither operators nor catalogs. It reports each CatalogSource as connected once, and
+// installs the first release of a Subscription without an InstallPlan.
 package olm
 
 import (
@@ -38,6 +40,8 @@ const (
 	AnnotationFails = "devcluster.openshift.io/fails"
 	// AnnotationPlanFails is the name of a ClusterServiceVersion whose InstallPlan fails.
 	AnnotationPlanFails = "devcluster.openshift.io/plan-fails"
+	// AnnotationUnpackFails is the name of a ClusterServiceVersion whose bundle cannot be unpacked.
+	AnnotationUnpackFails = "devcluster.openshift.io/unpack-fails"
 )
 
 // Kinds of OLM.
@@ -138,15 +142,15 @@ func (s *Simulator) install(ctx context.Context, plan *unstructured.Unstructured
 	}
 	names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
 	for _, name := range names {
+		if err := s.create(ctx, CSVs, plan.GetNamespace(), name, csvSpec(name)); err != nil { // before the objects that may fail
+			return err
+		}
 		for _, subscription := range all {
 			if subscription.GetNamespace() == plan.GetNamespace() && subscription.GetAnnotations()[AnnotationPlanFails] == name {
 				return s.setStatus(ctx, plan, object{"phase": "Failed", "conditions": []any{object{
 					"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": "simulated failure of " + name,
 				}}})
 			}
-		}
-		if err := s.create(ctx, CSVs, plan.GetNamespace(), name, csvSpec(name)); err != nil {
-			return err
 		}
 	}
 	return s.setStatus(ctx, plan, object{"phase": "Complete"})
@@ -175,7 +179,11 @@ func (s *Simulator) observe(ctx context.Context, subscription *unstructured.Unst
 	case err != nil:
 		return false, fmt.Errorf("getting ClusterServiceVersion %s: %w", current, err)
 	default:
-		if err := s.advanceCSV(ctx, subscription, csv, current == releases[0]); err != nil {
+		replaced := ""
+		if i := slices.Index(releases, current); i > 0 {
+			replaced = releases[i-1]
+		}
+		if err := s.advanceCSV(ctx, subscription, csv, replaced); err != nil {
 			return false, err
 		}
 		fields["state"], fields["installedCSV"] = stateAtLatest, current
@@ -186,14 +194,14 @@ func (s *Simulator) observe(ctx context.Context, subscription *unstructured.Unst
 	return true, s.setStatus(ctx, subscription, fields)
 }
 
-// advanceCSV advances the phase of a ClusterServiceVersion. The first release is installed
-// immediately.
-func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructured.Unstructured, first bool) error {
+// advanceCSV advances the phase of a ClusterServiceVersion, and deletes the one that it has replaced.
+// The first release, which replaces none, is installed immediately.
+func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructured.Unstructured, replaced string) error {
 	phase, now := field(csv, "status", "phase"), s.Clock.Now()
 	switch {
 	case phase == "Succeeded" || phase == "Failed" && subscription.GetAnnotations()[AnnotationFails] == csv.GetName():
 		return nil
-	case phase == "" && !first:
+	case phase == "" && replaced != "":
 		return s.setStatus(ctx, csv, object{"phase": "Installing", "reason": "InstallWaiting", "lastTransitionTime": now.UTC().Format(time.RFC3339)})
 	}
 	since, err := time.Parse(time.RFC3339, cmp.Or(field(csv, "status", "lastTransitionTime"), time.Time{}.Format(time.RFC3339)))
@@ -209,6 +217,15 @@ func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructu
 	case subscription.GetAnnotations()[AnnotationFails] == csv.GetName():
 		return s.setStatus(ctx, csv, object{"phase": "Failed", "reason": "InstallCheckFailed", "message": "simulated failure of " + csv.GetName()})
 	}
+	if replaced != "" {
+		former := &unstructured.Unstructured{}
+		former.SetGroupVersionKind(CSVs)
+		former.SetNamespace(csv.GetNamespace())
+		former.SetName(replaced)
+		if err := client.IgnoreNotFound(s.Client.Delete(ctx, former)); err != nil {
+			return fmt.Errorf("deleting ClusterServiceVersion %s: %w", replaced, err)
+		}
+	}
 	return s.setStatus(ctx, csv, object{"phase": "Succeeded", "reason": "InstallSucceeded"})
 }
 
@@ -216,6 +233,9 @@ func (s *Simulator) advanceCSV(ctx context.Context, subscription, csv *unstructu
 // needs approval if any Subscription in the namespace does, even one without a next release. A
 // release has no successor while it is being installed.
 func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions []*unstructured.Unstructured) error {
+	if resolvable, err := s.checkCatalogs(ctx, subscriptions); err != nil || !resolvable {
+		return err
+	}
 	var names []string
 	var upgraded []*unstructured.Unstructured
 	approval := "Automatic"
@@ -231,8 +251,11 @@ func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions
 			names, upgraded = append(names, next), append(upgraded, subscription)
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	unpackable := !slices.ContainsFunc(subscriptions, func(each *unstructured.Unstructured) bool {
+		return slices.Contains(names, each.GetAnnotations()[AnnotationUnpackFails])
+	})
+	if err := s.report(ctx, subscriptions, "BundleUnpackFailed", !unpackable, "BundleUnpackFailed"); err != nil || !unpackable || len(names) == 0 {
+		return err
 	}
 	name := "install-" + strings.NewReplacer(".", "-").Replace(names[0])
 	if err := s.create(ctx, InstallPlans, namespace, name, object{
@@ -245,6 +268,59 @@ func (s *Simulator) resolve(ctx context.Context, namespace string, subscriptions
 			"currentCSV": names[i], "state": statePending,
 			"installPlanRef": object{"namespace": namespace, "name": name, "kind": InstallPlans.Kind, "apiVersion": groupVersion.String()},
 		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCatalogs reports whether the Subscriptions of a namespace can be resolved: each package must
+// be in a catalog. Nothing is resolved while InstallPlans for all Subscriptions are pending.
+func (s *Simulator) checkCatalogs(ctx context.Context, subscriptions []*unstructured.Unstructured) (bool, error) {
+	resolvable, pending := true, true
+	for _, subscription := range subscriptions {
+		found, err := s.checkCatalog(ctx, subscription)
+		if err != nil {
+			return false, err
+		}
+		resolvable = resolvable && found && subscription.GetAnnotations()[AnnotationReleases] != ""
+		pending = pending && field(subscription, "status", "state") == statePending
+	}
+	if pending {
+		return false, nil
+	}
+	return resolvable, s.report(ctx, subscriptions, "ResolutionFailed", !resolvable, "ConstraintsNotSatisfiable")
+}
+
+// checkCatalog reports in a Subscription whether its CatalogSource exists, and returns it.
+func (s *Simulator) checkCatalog(ctx context.Context, subscription *unstructured.Unstructured) (bool, error) {
+	catalog := &unstructured.Unstructured{}
+	catalog.SetGroupVersionKind(Catalogs)
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: field(subscription, "spec", "sourceNamespace"), Name: field(subscription, "spec", "source")}, catalog)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("getting the CatalogSource of Subscription %s: %w", subscription.GetName(), err)
+	}
+	return err == nil, s.report(ctx, []*unstructured.Unstructured{subscription}, "CatalogSourcesUnhealthy", err != nil, "NoCatalogSourcesFound")
+}
+
+// report adds a condition with a reason to Subscriptions, or removes it. Conditions with other
+// reasons stay.
+func (s *Simulator) report(ctx context.Context, subscriptions []*unstructured.Unstructured, condition string, isTrue bool, reason string) error {
+	for _, subscription := range subscriptions {
+		conditions, _, _ := unstructured.NestedSlice(subscription.Object, "status", "conditions")
+		at := slices.IndexFunc(conditions, func(each any) bool {
+			c, _ := each.(object)
+			return c["type"] == condition && c["reason"] == reason
+		})
+		switch {
+		case isTrue == (at >= 0):
+			continue
+		case isTrue:
+			conditions = append(conditions, object{"type": condition, "status": "True", "reason": reason, "message": "simulated"})
+		default:
+			conditions = slices.Delete(conditions, at, at+1)
+		}
+		if err := s.setStatus(ctx, subscription, object{"conditions": conditions}); err != nil {
 			return err
 		}
 	}
