@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -383,8 +384,8 @@ func (r *realOLM) do(t *testing.T, step string) {
 			err = r.w.client.Patch(t.Context(), subscription, olmApproval(approval))
 		} else if mustSucceed(t, err); approval == "Manual" {
 			eventually(t, olmLimit, "the first InstallPlan waits for approval", func(context.Context) error {
-				if approveOLM(t, r.w.client, r.namespace) == 0 {
-					return fmt.Errorf("no InstallPlan")
+				if approveOLM(t, r.w.client, r.namespace) == 0 { //nolint:contextcheck // a request may outlast the limit
+					return errors.New("no InstallPlan")
 				}
 				return nil
 			})
@@ -407,7 +408,7 @@ func (r *realOLM) reaches(t *testing.T, want []string) (got []string, same bool)
 	t.Helper()
 	var since time.Time
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, olmSettle, true, func(context.Context) (bool, error) {
-		if got = olmView(t, r.w.client, r.namespace); !slices.Equal(want, got) {
+		if got = olmView(t, r.w.client, r.namespace); !slices.Equal(want, got) { //nolint:contextcheck // a request may outlast the limit
 			since = time.Time{}
 			return false, nil
 		}

@@ -115,8 +115,10 @@ func agentCases() map[string][][]workv1.ManifestWorkSpec {
 			{workSpec(deployment("leftover", map[string]any{"minReadySeconds": int64(7)}), configured("leftover", ssa, paths[0], paths[1]), nil)},
 		},
 		"created-once": {
-			{workSpec(deployment("created-once", paused), configured("created-once", createOnly, paths[1]), nil),
-				workSpec(deployment("created-once", map[string]any{"paused": false}), configured("created-once", createOnly, paths[1]), nil)},
+			{
+				workSpec(deployment("created-once", paused), configured("created-once", createOnly, paths[1]), nil),
+				workSpec(deployment("created-once", map[string]any{"paused": false}), configured("created-once", createOnly, paths[1]), nil),
+			},
 		},
 		"read": {
 			{workSpec(deployment("read", paused), configured("read", ssa), orphan)},
@@ -183,7 +185,7 @@ func objectView(object *unstructured.Unstructured) string {
 
 // TestAgent_as_simulated gives the real work agent and the simulated one the same works, and compares what they
 // report and what is left of the objects.
-func TestAgent_as_simulated(t *testing.T) { //nolint:paralleltest // two control planes take most of the machine
+func TestAgent_as_simulated(t *testing.T) { //nolint:paralleltest,tparallel // two control planes take most of the machine
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	f, err := ocm.Start(ctx, ocm.Options{Dir: t.TempDir(), Repository: "../../..", Spec: ocm.Spec{Real: true, Clusters: 1, Interval: time.Second}})
