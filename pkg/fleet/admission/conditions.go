@@ -163,6 +163,9 @@ func (t *totals) admitting() metav1.Condition {
 	if stop.IsZero() {
 		return isTrue(fleetv1beta1.ReasonOpen, fmt.Sprintf("the next cluster may begin; %s", t.progress()))
 	}
+	if names := t.unapplied(); len(names) > 0 && stop == t.decision.UntilAttempt {
+		stop.Message += "; annotations name " + text.JoinNames(names) + " without effect"
+	}
 	return isFalse(stop.Reason, stop.Message)
 }
 

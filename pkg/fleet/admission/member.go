@@ -59,6 +59,11 @@ func (m *FleetMember) Forget(reason string) {
 	}
 }
 
+// isLeftOut reports whether a person continues without a canary that is not complete.
+func (m *FleetMember) isLeftOut() bool {
+	return m.Waived && m.Canary && !m.Hub && (m.State != rollout.Complete || m.LateSuccess)
+}
+
 func isLateSuccess(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return isCurrent(run) && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
 }

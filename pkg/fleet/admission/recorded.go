@@ -16,22 +16,70 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// stop returns the published stop of this attempt, unless a person has forgotten a failure since.
+// stop returns the published stop of this attempt, unless a person has given an answer since that applies.
 func (f *Fleet) stop() rollout.Stop {
 	published := &f.Upgrade.Status
-	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || published.Stop.Annotations != Annotations(f.Upgrade) {
+	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || f.isAnswered(published.Stop.Annotations) {
 		return rollout.Stop{}
 	}
 	return rollout.Stop{Reason: published.Stop.Reason, Message: published.Stop.Message}
 }
 
-// Annotations identifies what a person has said in this attempt about what stops the rollout; empty if nothing.
-func Annotations(upgrade *fleetv1beta1.ManagedClustersUpgrade) string {
-	forgotten, without := answers(upgrade, fleetv1beta1.ForgetFailureAnnotation), answers(upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
-	if len(forgotten)+len(without) == 0 {
+// isAnswered reports whether an answer applies that did not when the stop was published with the given ones. An answer
+// that no longer applies ends no stop.
+func (f *Fleet) isAnswered(published string) bool {
+	if !f.hasAnswers() {
+		return false
+	}
+	now := applied(f.Members())
+	return now != published && number(now) >= number(published)
+}
+
+func (f *Fleet) hasAnswers() bool {
+	return len(answers(f.Upgrade, fleetv1beta1.ForgetFailureAnnotation))+len(answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)) > 0
+}
+
+// applied identifies the answers that apply to members, after their number; empty if none does.
+func applied(members []FleetMember) string {
+	var all []string
+	for i := range members {
+		m := &members[i]
+		if m.Forgotten {
+			all = append(all, "failure of "+m.Name)
+		}
+		if m.isLeftOut() {
+			all = append(all, "canary "+m.Name)
+		}
+	}
+	if len(all) == 0 {
 		return ""
 	}
-	return text.Hash(fmt.Sprintf("%q %q", forgotten, without), 8)
+	slices.Sort(all)
+	return fmt.Sprintf("%d-%s", len(all), text.Hash(strings.Join(all, "\n"), 8))
+}
+
+// number returns the number of answers that a text identifies.
+func number(applied string) int {
+	digits, _, _ := strings.Cut(applied, "-")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// unapplied returns the clusters that the answers of this attempt name without effect. A canary that is gone has no member.
+func (t *totals) unapplied() []string {
+	named := answers(t.Upgrade, fleetv1beta1.ForgetFailureAnnotation)
+	if without := answers(t.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation); t.CanariesGone == 0 {
+		maps.Copy(named, without)
+	}
+	for i := range t.members {
+		if m := &t.members[i]; m.Forgotten || m.Waived && m.Canary {
+			delete(named, m.Name)
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
 }
 
 // IsForgotten reports whether a person has forgotten the failure of the cluster in this attempt.

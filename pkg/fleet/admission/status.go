@@ -74,7 +74,7 @@ func (t *totals) stopStatus() *fleetv1beta1.StopStatus {
 		return nil
 	}
 	next := &fleetv1beta1.StopStatus{
-		Reason: stop.Reason, Message: text.Truncate(stop.Message, maxStopMessage), Annotations: Annotations(t.Upgrade),
+		Reason: stop.Reason, Message: text.Truncate(stop.Message, maxStopMessage), Annotations: applied(t.members),
 		Time: metav1.Time{Time: t.Now.Truncate(time.Second)},
 	}
 	if old := t.Upgrade.Status.Stop; old != nil && old.Reason == next.Reason && t.Upgrade.Status.Attempt == Attempt(t.Upgrade) {
