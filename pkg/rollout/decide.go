@@ -86,6 +86,7 @@ type tally struct {
 	failed     []string        // canaries
 	held       heldMember
 	missing    []string // canaries that could not begin for too long
+	missingFor string   // why the first of them could not
 	admissible int      // members of the stage that may begin if there is a slot
 	deselected int      // members of the stage whose removal is not confirmed
 }
@@ -213,13 +214,14 @@ func (t *tally) observeStage(plan *Plan, m *Member, now time.Time) {
 
 // observeHeld notes whether a canary could not begin for too long. The time does not count while nothing may begin.
 func (t *tally) observeHeld(plan *Plan, m *Member, now time.Time) {
-	if !m.IsCanary() || plan.StallTimeout <= 0 || m.HeldSince.IsZero() || !plan.mayStop() {
+	if !m.IsCanary() || plan.StallTimeout <= 0 || m.HeldSince.IsZero() || !plan.GoesOn() {
 		return
 	}
 	if until := m.HeldSince.Add(plan.StallTimeout); now.Before(until) {
 		t.next(until)
 	} else {
 		t.missing = append(t.missing, m.Name)
+		t.missingFor = cmp.Or(t.missingFor, m.Hold)
 	}
 }
 

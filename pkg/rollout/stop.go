@@ -62,12 +62,13 @@ func (t *tally) canaryNotAvailable(plan *Plan) Stop {
 		return Stop{}
 	}
 	return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s cannot begin for %s: %s: %s; fix it and raise spec.attempt, or set the annotation %s",
-		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.held.hold, fleetv1beta1.ContinueWithoutCanaryAnnotation)}
+		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.missingFor, fleetv1beta1.ContinueWithoutCanaryAnnotation)}
 }
 
-// mayStop reports whether the rollout goes on, so a canary that cannot begin holds it up.
-func (p *Plan) mayStop() bool {
-	return !p.Paused && !p.DryRun && !p.Cancelled && p.SelectionUnstable == "" && (p.Window == nil || p.Window.Open) && p.Stop.IsZero()
+// GoesOn reports whether the rollout goes on, so a canary that cannot begin holds it up.
+func (p *Plan) GoesOn() bool {
+	return !p.Paused && !p.DryRun && !p.Cancelled && p.SelectionUnstable == "" && p.DependencyMissing == "" && p.DependencyIncomplete == "" &&
+		(p.Window == nil || p.Window.Open) && p.Stop.IsZero()
 }
 
 // requested returns a reason that the spec names, or that records are lost.

@@ -364,7 +364,7 @@ func (s *scope) listMembers() {
 
 // observe notes what a member shows. A time in the future, by a clock that was ahead, counts from the first pass on.
 func (r *record) observe(m *admission.FleetMember, now time.Time) {
-	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" {
+	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" || m.HoldReason == fleetv1beta1.ReasonDependencyIncomplete {
 		r.HeldSince = time.Time{}
 	}
 	m.HeldSince = r.HeldSince
@@ -378,7 +378,16 @@ func (r *record) observe(m *admission.FleetMember, now time.Time) {
 	}
 }
 
-func (s *scope) decide() { s.decision = admission.Admit(s.plan, s.members, s.Now) }
+// decide decides about admission. While the rollout does not go on, no cluster holds it up; an unstable selection passes.
+func (s *scope) decide() {
+	s.decision = admission.Admit(s.plan, s.members, s.Now)
+	if s.plan.GoesOn() || s.plan.SelectionUnstable != "" {
+		return
+	}
+	for _, r := range s.cache.clusters {
+		r.HeldSince = time.Time{}
+	}
+}
 
 // decideAgain decides about the members as they are after admission, for the status.
 func (s *scope) decideAgain() {

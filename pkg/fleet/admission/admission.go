@@ -147,7 +147,7 @@ func (f *Fleet) hold(name string) (reason, message string) {
 	}
 	for _, p := range f.Dependencies.preceding {
 		if !p.complete[name] {
-			return fleetv1beta1.ReasonHeld, fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
+			return fleetv1beta1.ReasonDependencyIncomplete, fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
 		}
 	}
 	return "", ""

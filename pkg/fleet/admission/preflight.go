@@ -52,6 +52,8 @@ func (f *Fleet) CheckClaims(m *FleetMember) Preflight {
 	switch {
 	case cluster == nil, m.HoldReason == fleetv1beta1.ReasonHeld, m.HoldReason == fleetv1alpha1.ReasonClusterDetached:
 		return blocked(fleetv1beta1.ReasonHeld, "%s", cmp.Or(m.Hold, Detached(cluster)))
+	case m.HoldReason == fleetv1beta1.ReasonDependencyIncomplete:
+		return blocked(m.HoldReason, "%s", m.Hold)
 	case f.Locked[m.Name] != "":
 		return blocked(fleetv1alpha1.ReasonLockedBy, "ManagedClustersUpgrade %s is upgrading it", f.Locked[m.Name])
 	}

@@ -4,6 +4,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func cluster(claims ...string) *clusterv1.ManagedCluster {
 type candidate struct {
 	managed    *clusterv1.ManagedCluster // nil if it does not exist
 	hold, lock string
+	holdReason string // Held if it is empty
 	work       *workv1.ManifestWork
 }
 
@@ -44,7 +46,7 @@ func (c *candidate) prepare(spec *fleetv1beta1.ManagedClustersUpgradeSpec) (*adm
 	}
 	member := &admission.FleetMember{Member: rollout.Member{Name: "a", Hold: c.hold}}
 	if c.hold != "" {
-		member.HoldReason = fleetv1beta1.ReasonHeld
+		member.HoldReason = cmp.Or(c.holdReason, fleetv1beta1.ReasonHeld)
 	}
 	return fleet, member
 }
@@ -216,6 +218,7 @@ func TestCheckClaims(t *testing.T) {
 		"unreachable":                {cluster: candidate{managed: unreachable}, want: "Unreachable: unreachable"},
 		"never reachable":            {cluster: candidate{managed: unregistered}, want: "Unreachable: "},
 		"held":                       {cluster: candidate{managed: cluster(), hold: "migration"}, want: "Held: migration"},
+		"dependency":                 {cluster: candidate{managed: cluster(), hold: "first", holdReason: fleetv1beta1.ReasonDependencyIncomplete}, want: "DependencyIncomplete: first"},
 		"locked":                     {cluster: candidate{managed: cluster(), lock: "fleet/other"}, want: "LockedBy: ManagedClustersUpgrade fleet/other"},
 		"no such cluster":            {want: "Held: there is no such ManagedCluster"},
 		"operators only":             {operators: true, cluster: candidate{managed: cluster()}},
