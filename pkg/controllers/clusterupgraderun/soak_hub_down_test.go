@@ -8,6 +8,7 @@ import (
 	"time"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // hubDown stops the hub for longer than any step may take.
@@ -31,6 +32,23 @@ func TestSafety_hub_that_was_down_fails_no_canary(t *testing.T) {
 			f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 		})
 	}
+}
+
+// A hub that comes back to a busy API server counts no canary as failed before its run has looked at the cluster.
+func TestSafety_hub_that_was_down_counts_no_canary_before_a_look(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, canaries("c1"), concurrency(2))
+	f.RunFor(10 * time.Minute)
+	back := f.Now().Add(4 * time.Hour)
+	f.Writes = func(r simulation.Request) simulation.Fault {
+		if since := r.Time.Sub(back); since >= 0 && since < 2*time.Second && (r.Kind == "ClusterUpgradeRun" || r.Kind == "Lease") {
+			return simulation.Fault{Outcome: simulation.Refuse}
+		}
+		return simulation.Fault{}
+	}
+	f.hubDown()
+	f.RunFor(4 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
 }
 
 // hubLost stops the hub with its API server. The agents report again a minute after it is back.
