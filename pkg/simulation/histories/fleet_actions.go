@@ -109,6 +109,22 @@ func laterActions() []action[*fleet] {
 		{"forget the failure of the cluster that failed last", 3, func(f *fleet) { f.answer(fleetv1beta1.ForgetFailureAnnotation, "its disk is broken") }},
 		{"the pre-action disconnects clusters", 4, (*fleet).cutOff},
 		{"a cluster holds itself for ever once its upgrade begins", 3, func(f *fleet) { f.anyMember().holdsNext = true }},
+		{"tolerate all failures, and misspell the cluster whose failure is forgotten", 3, func(f *fleet) {
+			f.editSpec(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.UpgradeStrategy.MaxFailures = nil })
+			f.answerAbout("c99", fleetv1beta1.ForgetFailureAnnotation, "its disk is broken")
+		}},
+		{"answer about any cluster", 2, func(f *fleet) {
+			annotation := []string{fleetv1beta1.ForgetFailureAnnotation, fleetv1beta1.ContinueWithoutCanaryAnnotation}[f.random.IntN(2)]
+			f.answerAbout(f.anyMember().name, annotation, "its disk is broken")
+		}},
+		{"create an upgrade whose canaries wait for another one", 3, func(f *fleet) {
+			first := f.newUpgrade(client.ObjectKey{Namespace: fleetNamespace, Name: upgradeNames[0]})
+			next := f.newUpgrade(client.ObjectKey{Namespace: fleetNamespace, Name: upgradeNames[1]})
+			next.Spec.DependsOn = []fleetv1beta1.Dependency{{Name: first.Name, PerCluster: true}}
+			next.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{canaryLabel: "true"}}}
+			f.create(first)
+			f.create(next)
+		}},
 	}
 }
 
@@ -121,6 +137,11 @@ func (f *fleet) answer(annotation, reason string) {
 			name = key.Namespace
 		}
 	}
+	f.answerAbout(name, annotation, reason)
+}
+
+// answerAbout names a cluster in an annotation of an upgrade.
+func (f *fleet) answerAbout(name, annotation, reason string) {
 	edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, f.anyUpgrade(), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		if u.Spec.Attempt > 1 {
 			name += "@" + strconv.Itoa(int(u.Spec.Attempt))

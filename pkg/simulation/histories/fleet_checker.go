@@ -154,6 +154,9 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 		return
 	}
 	c.fixCanaries(u)
+	if stop := u.Status.Stop; stop != nil && strings.Contains(stop.Message, "waiting until ManagedClustersUpgrade") {
+		c.f.violate("stop: %s is stopped by what it waits for: %s", u.Name, stop.Message)
+	}
 	c.invariants.Interleaved = c.isInterleaved(change.Time)
 	if err := c.invariants.Upgrade(u); err != nil {
 		c.f.violate("status of %s: %v", u.Name, err)

@@ -79,7 +79,8 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 		return fmt.Sprintf("%s is being deleted: %+v", u.Name, admitting)
 	case admitting == nil || counters == nil || u.Status.ObservedGeneration != u.Generation:
 		return fmt.Sprintf("the status of %s is not that of its spec", u.Name)
-	case admitting.Reason == fleetv1beta1.ReasonHeld && c.awaitsOnlyStrangers(u):
+	case admitting.Reason == fleetv1beta1.ReasonHeld && (c.awaitsOnlyStrangers(u) || c.awaitsAnother(u)):
+	case admitting.Reason == fleetv1beta1.ReasonDependencyMissing && c.awaitsAnother(u):
 	case !slices.Contains(endReasons, admitting.Reason):
 		return fmt.Sprintf("%s goes on: %s: %s; %+v", u.Name, admitting.Reason, admitting.Message, *counters)
 	}
@@ -121,6 +122,19 @@ func isAwaited(u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.Cluste
 	}
 	isLate := run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
 	return run.Spec.Attempt < attempt && (run.Status.State != fleetv1alpha1.StateComplete || isLate)
+}
+
+// awaitsAnother reports whether an upgrade depends on one that does not exist or is not complete.
+func (c *fleetChecker) awaitsAnother(u *fleetv1beta1.ManagedClustersUpgrade) bool {
+	if len(u.Spec.DependsOn) == 0 {
+		return false
+	}
+	for _, other := range c.upgrades {
+		if other.Name == u.Spec.DependsOn[0].Name && apimeta.IsStatusConditionTrue(other.Status.Conditions, fleetv1beta1.ConditionComplete) {
+			return false
+		}
+	}
+	return true
 }
 
 // runOf returns the run of a cluster, or nil.

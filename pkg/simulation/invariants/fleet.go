@@ -58,11 +58,7 @@ func (f *Fleet) Upgrade(upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
 	}
 	before := f.statuses[upgrade.UID]
 	if before == nil || !equality.Semantic.DeepEqual(before.Status, upgrade.Status) {
-		shown := upgrade.DeepCopy() // with annotations that the hub may have seen when it decided to stop
-		if before != nil && before.Status.Stop != nil && equality.Semantic.DeepEqual(before.Status.Stop, upgrade.Status.Stop) {
-			shown.Annotations = before.Annotations
-		}
-		f.statuses[upgrade.UID] = shown
+		f.statuses[upgrade.UID] = upgrade.DeepCopy()
 	}
 	if before == nil {
 		before = &fleetv1beta1.ManagedClustersUpgrade{}

@@ -156,7 +156,8 @@ func TestFleet(t *testing.T) {
 		"forgotten failure":          {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 0, 0), forgotten("c1=hardware"))}},
 		"stop that is lifted":        {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), counted(0, 0, 0, 1, 1)}, want: "goes on in the same attempt"},
 		"stop until the attempt":     {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(0, 0, 0, 0, 2), attempt(2))}},
-		"stop that is decided again": {upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(1, 0, 0, 0, 0), forgotten("c1=hardware"))}},
+		"stop and typing error":      {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(0, 0, 0, 1, 1), forgotten("c9=hardware"))}, want: "goes on in the same attempt"},
+		"stop that is decided again": {runs: []runEdit{state("Failed")}, upgrades: []upgradeEdit{all(counted(0, 0, 0, 1, 1), stopped), all(counted(1, 0, 0, 0, 0), forgotten("c1=hardware"))}},
 		"failure is forgotten":       {upgrades: []upgradeEdit{counted(0, 0, 0, 1, 1), counted(0, 0, 0, 0, 2)}, want: "0 clusters have failed, and 1 had"},
 		"failure departs": {upgrades: []upgradeEdit{counted(0, 0, 0, 1, 1), all(counted(0, 0, 0, 0, 1), isTrue(fleetv1beta1.ConditionFailed), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 			u.Status.Departed = []fleetv1beta1.DepartedClusters{{Index: 1, Failed: 1}}

@@ -15,9 +15,9 @@ import (
 )
 
 // stop checks two statuses of one attempt: a stop persists, no more clusters start after it, and no
-// failure is forgotten. Only the next attempt, or a user who forgets a failure, ends a stop.
+// failure is forgotten. Only the next attempt, or an answer of a user that applies, ends a stop.
 func (f *Fleet) stop(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error {
-	if before.Status.Attempt != upgrade.Status.Attempt || isAnswered(before, upgrade) ||
+	if before.Status.Attempt != upgrade.Status.Attempt || f.isAnswered(upgrade) ||
 		upgrade.Status.Stop != nil && before.Status.Stop != nil && upgrade.Status.Stop.Annotations != before.Status.Stop.Annotations {
 		return nil
 	}
@@ -40,8 +40,8 @@ func (f *Fleet) stop(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) error
 }
 
 // AfterStop checks that no cluster starts after the status of the upgrade shows that its attempt
-// has stopped, unless a user has forgotten a failure since then. before is the previous state of
-// the run, or nil for a new run.
+// has stopped, unless an answer of a user applies. before is the previous state of the run, or nil
+// for a new run.
 func (f *Fleet) AfterStop(upgrade *fleetv1beta1.ManagedClustersUpgrade, before, run *fleetv1alpha1.ClusterUpgradeRun) error {
 	if !Begins(before, run) || run.Spec.ManagedClustersUpgrade.UID != string(upgrade.UID) {
 		return nil
@@ -49,7 +49,7 @@ func (f *Fleet) AfterStop(upgrade *fleetv1beta1.ManagedClustersUpgrade, before, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	stop, shown := upgrade.Status.Stop, f.statuses[upgrade.UID]
-	if stop == nil || upgrade.Status.Attempt != run.Spec.Attempt || shown == nil || isAnswered(shown, upgrade) {
+	if stop == nil || upgrade.Status.Attempt != run.Spec.Attempt || shown == nil || f.isAnswered(upgrade) {
 		return nil
 	}
 	return fmt.Errorf("cluster %s begins although the rollout has stopped: %s", run.Namespace, stop.Reason)
@@ -60,15 +60,18 @@ func Begins(before, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return !run.Spec.AdmissionTime.IsZero() && (before == nil || before.Spec.Attempt != run.Spec.Attempt || before.Spec.AdmissionTime.IsZero())
 }
 
-// isAnswered reports whether a user has since forgotten a failure or chosen to continue without a
-// canary.
-func isAnswered(before, upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
-	for _, annotation := range []string{fleetv1beta1.ForgetFailureAnnotation, fleetv1beta1.ContinueWithoutCanaryAnnotation} {
-		if before.Annotations[annotation] != upgrade.Annotations[annotation] {
-			return true
-		}
+// isAnswered reports whether a user has forgotten the failure of a cluster that has failed, or
+// continues without a canary. Until the canaries are fixed, any cluster may be one.
+func (f *Fleet) isAnswered(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	if upgrade.Status.Canaries == nil && upgrade.Annotations[fleetv1beta1.ContinueWithoutCanaryAnnotation] != "" {
+		return true
 	}
-	return false
+	return f.number(upgrade, func(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+		attempt := max(1, upgrade.Status.Attempt)
+		failed := run.Status.State == fleetv1alpha1.StateFailed || run.Spec.Outcome != nil || isLate(run)
+		return failed && Names(upgrade, fleetv1beta1.ForgetFailureAnnotation, run.Namespace, attempt) ||
+			run.Spec.Canary && Names(upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation, run.Namespace, attempt)
+	}) > 0
 }
 
 // hasBegun reports whether a cluster counts because it has started in the attempt that the status
