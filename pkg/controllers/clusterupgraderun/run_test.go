@@ -693,6 +693,40 @@ func TestRun_held_whose_preflight_is_of_an_earlier_hub(t *testing.T) {
 	w.expectUntouched()
 }
 
+// The preflight of an earlier attempt has the spec of this one. What the agent has reported about it is older than this attempt,
+// and must not let a release be requested that would be a downgrade.
+func TestRun_asks_again_about_the_preflight_of_an_earlier_attempt(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*fleetv1alpha1.ClusterUpgradeRun){
+		"of this upgrade": func(*fleetv1alpha1.ClusterUpgradeRun) {},
+		"of another one":  func(run *fleetv1alpha1.ClusterUpgradeRun) { run.Spec.ManagedClustersUpgrade.UID = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			earlier := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: cluster}}
+			earlier.Spec.Attempt, earlier.Spec.ClusterVersion = 1, w.upgrade().Spec.ClusterVersion
+			earlier.Spec.ManagedClustersUpgrade.UID = string(w.upgrade().UID)
+			edit(earlier)
+			work, err := delivery.PreflightWork(earlier)
+			w.Must(err)
+			w.Create(work)
+			w.RunFor(time.Minute) // the agent reports the installed release
+			w.offline = true
+			w.spoke.Accept("4.20.7", w.Now())
+			w.spoke.Complete(w.Now())
+			w.admit(func(spec *fleetv1alpha1.ClusterUpgradeRunSpec) { spec.Attempt = 2 })
+			w.RunFor(10 * time.Minute)
+			w.setOffline(false)
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateFailed, "NewerVersionInstalled")
+			if n := w.seen[upgradeWork+" 2/Apply"]; n > 0 {
+				t.Errorf("the release was requested %d times", n)
+			}
+		})
+	}
+}
+
 // The annotation holds what has not begun. What the history decides is decided, also while it holds.
 func TestRun_held_whose_history_decides(t *testing.T) {
 	t.Parallel()

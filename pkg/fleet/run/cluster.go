@@ -163,6 +163,10 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 		return existing, engine.Result{}, nil
 	case bySet || c.mustReplace(existing):
 		return nil, waitForDeletion(desired.Name), c.remove(ctx, desired.Name)
+	case desired.Name == delivery.PreflightName(c.Run.Namespace): // one spec for all attempts: its report may be of an earlier one
+		if err = RemoveWork(ctx, c.Client, existing); err == nil {
+			return nil, waitForDeletion(desired.Name), nil
+		}
 	case c.Writes.of(key, retryAfter).delivery == delivery.Of(desired):
 		return nil, waitForChange(desired.Name), nil
 	default:

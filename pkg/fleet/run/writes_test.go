@@ -65,6 +65,7 @@ func TestDeliver_makes_the_same_change_at_most_once_a_second(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	cluster := &works{}
 	c, desired := newCluster(t, cluster, clock)
+	desired.Name = delivery.UpgradeName("a") // a preflight is replaced
 	cluster.work = desired.DeepCopy()
 	cluster.work.ResourceVersion, cluster.work.Annotations[delivery.Annotation] = "1", "1/Other"
 	for _, tc := range []struct {
