@@ -12,6 +12,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -37,7 +38,7 @@ func TestWaitsSince_ends_once_an_action_may_be_applied(t *testing.T) {
 	t.Parallel()
 	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	for _, step := range []string{fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepUpgradeDelivered} {
-		for _, reason := range []string{engine.ReasonPaused, fleetv1alpha1.ReasonUnreachable, fleetv1alpha1.ReasonDelivered} {
+		for _, reason := range []string{engine.ReasonPaused, fleetv1alpha1.ReasonUnreachable, fleetv1alpha1.ReasonDelivered, delivery.ReasonWorkDeleting} {
 			for _, applied := range []bool{false, true} {
 				run := &fleetv1alpha1.ClusterUpgradeRun{}
 				run.Spec.Attempt, run.Status.Attempt, run.Status.Reason = 1, 1, reason

@@ -33,7 +33,6 @@ const (
 	reasonApplyFailing = "ApplyFailing" // the agent cannot apply a work
 	reasonConflict     = "Conflict"     // another client has written in the meantime, or the cache is behind
 	reasonForeignWork  = "ForeignWork"  // the name of a work is in use
-	reasonWorkDeleting = "WorkDeleting" // an earlier work of that name is being deleted
 	reasonNoFeedback   = "NoFeedback"   // the feedback does not show how far the upgrade is
 	reasonRequested    = "Requested"    // the agent has applied the request, and the cluster has not accepted it
 	reasonUpgrading    = "Upgrading"
@@ -215,7 +214,7 @@ func waitForChange(work string) engine.Result {
 }
 
 func waitForDeletion(work string) engine.Result {
-	return engine.Wait(reasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", work)
+	return engine.Wait(delivery.ReasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", work)
 }
 
 func waitForAgent(work string) engine.Result {

@@ -168,10 +168,13 @@ func upgradeConfigSpec(release *fleetv1beta1.ClusterVersionSpec, template *fleet
 
 const operatorsGrace = 90 * time.Second // how long the Job that approves operators lives beyond their timeout
 
+// ReasonWorkDeleting is the reason of a step that waits until the agent lets go of an earlier work of that name.
+const ReasonWorkDeleting = "WorkDeleting"
+
 // AwaitsAgent reports whether a step with that reason waits for an unreachable or silent agent. Before the request and
 // before an action, the cluster is pending again after the stall timeout, and does not fail.
 func AwaitsAgent(reason string) bool {
-	return reason == fleetv1alpha1.ReasonUnreachable || reason == fleetv1alpha1.ReasonDelivered
+	return reason == fleetv1alpha1.ReasonUnreachable || reason == fleetv1alpha1.ReasonDelivered || reason == ReasonWorkDeleting
 }
 
 // HasActed reports whether the agent has applied the action before the upgrade in this attempt, or may have. The cluster has
