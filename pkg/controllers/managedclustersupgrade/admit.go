@@ -209,9 +209,10 @@ func (s *scope) mayMark(m *admission.FleetMember) bool {
 	return (m.State == rollout.NotStarted || wasComplete) && !m.CleaningUp
 }
 
-// removePending deletes a run that waits for its admission. Any other run stays.
+// removePending deletes a run that waits for its admission. Any other run stays, and one with a history: the cluster may have
+// failed, and must be looked at.
 func (s *scope) removePending(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) error {
-	if !run.Spec.AdmissionTime.IsZero() || run.DeletionTimestamp != nil {
+	if !run.Spec.AdmissionTime.IsZero() || len(run.Status.History) > 0 || run.DeletionTimestamp != nil {
 		return nil
 	}
 	preconditions := client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}
