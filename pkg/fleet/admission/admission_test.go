@@ -13,6 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
@@ -94,6 +95,36 @@ func TestTrimCluster_keeps_what_decides(t *testing.T) {
 	before := admission.Outcome(&fleet.Upgrade.Spec, cluster, false)
 	if diff := cmp.Diff(before, admission.Outcome(&fleet.Upgrade.Spec, got.(*clusterv1.ManagedCluster), false)); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}
+
+// A stop ends by an answer that applies, not by the release that identifies the answers in another way.
+func TestPlan_stops_until_an_answer_applies(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		published, entries string
+		goesOn             bool
+	}{
+		"no answer":                     {},
+		"typing error":                  {entries: "b=its disk is broken"},
+		"answer that applies":           {entries: "a=its disk is broken", goesOn: true},
+		"fewer answers than before":     {published: "9-0123456789abcdef", entries: "a=its disk is broken"},
+		"answer that no longer applies": {published: "1-0123456789abcdef"},
+		"another answer":                {published: "1-0123456789abcdef", entries: "a=its disk is broken", goesOn: true},
+		"answer to a former release":    {published: "0123456789abcdef", entries: "a=its disk is broken"},
+		"answers that a person removed": {published: "0123456789abcdef"},
+	} {
+		fleet := fleetOf()
+		run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}
+		run.Spec.Attempt, run.Spec.AdmissionTime = 1, metav1.Time{Time: noon}
+		run.Status.Attempt, run.Status.State = 1, fleetv1alpha1.StateFailed
+		fleet.Runs = map[string]*fleetv1alpha1.ClusterUpgradeRun{"a": run}
+		fleet.Upgrade.Annotations = map[string]string{fleetv1beta1.ForgetFailureAnnotation: tc.entries}
+		fleet.Upgrade.Status.Attempt = 1
+		fleet.Upgrade.Status.Stop = &fleetv1beta1.StopStatus{Reason: fleetv1beta1.ReasonMaxFailuresExceeded, Annotations: tc.published}
+		if got := fleet.Plan(&admission.Windows{}).Stop; got.IsZero() != tc.goesOn {
+			t.Errorf("%s: stopped by %q", name, got.Reason)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,9 +59,13 @@ func applied(members []FleetMember) string {
 	return fmt.Sprintf("%d-%s", len(all), text.Hash(strings.Join(all, "\n"), 8))
 }
 
-// number returns the number of answers that a text identifies.
+// number returns the number of answers that a text identifies. Those that a former release published have no number, and are
+// no fewer than any others.
 func number(applied string) int {
-	digits, _, _ := strings.Cut(applied, "-")
+	digits, _, isNumbered := strings.Cut(applied, "-")
+	if !isNumbered && applied != "" {
+		return math.MaxInt
+	}
 	n, err := strconv.Atoi(digits)
 	if err != nil {
 		return 0
