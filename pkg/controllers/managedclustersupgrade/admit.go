@@ -203,7 +203,7 @@ func (s *scope) fixCanaries(ctx context.Context) error {
 }
 
 // mayMark reports whether the mark of a canary can change: the cluster is pending, or it is a canary that was complete before
-// this attempt. Others wait for it, and nobody has looked at it since.
+// this attempt. Others wait for it, and it has not been observed since.
 func (s *scope) mayMark(m *admission.FleetMember) bool {
 	wasComplete := m.IsCanary() && m.State == rollout.Complete && m.Run.Spec.Attempt < s.attempt()
 	return (m.State == rollout.NotStarted || wasComplete) && !m.CleaningUp
