@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -125,6 +126,7 @@ func laterActions() []action[*fleet] {
 			f.create(first)
 			f.create(next)
 		}},
+		{"retry with canaries among the clusters that have ended", 5, (*fleet).chooseCanaries},
 	}
 }
 
@@ -162,6 +164,40 @@ func (f *fleet) cutOff() {
 		f.create(u)
 	}
 	f.wait(2 * time.Hour)
+}
+
+// chosenLabel marks the canaries that a user chooses for a retry.
+const chosenLabel = "first"
+
+// chooseCanaries makes some of the clusters that have failed or are complete the canaries of the next attempt.
+func (f *fleet) chooseCanaries() {
+	u := &fleetv1beta1.ManagedClustersUpgrade{}
+	if err := f.people.Get(context.Background(), f.anyUpgrade(), u); err != nil {
+		return
+	}
+	attempt := max(1, u.Spec.Attempt) + 1
+	label, chosen := u.Name+"-"+strconv.Itoa(int(attempt)), map[string]bool{}
+	for _, m := range f.members {
+		if run := f.checker.runOf(u, m.name); run == nil || !isEnded(run) || f.random.IntN(3) == 0 {
+			continue
+		}
+		f.world.Logf("cluster %s", m.name)
+		chosen[m.name] = true
+		edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) {
+			metav1.SetMetaDataLabel(&c.ObjectMeta, chosenLabel, label)
+		})
+	}
+	if len(chosen) == 0 || !f.wait(2*time.Minute) { // the hub knows the labels before it knows the selector
+		return
+	}
+	canaries := &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{chosenLabel: label}}}
+	edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, client.ObjectKeyFromObject(u), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.Attempt = max(u.Spec.Attempt, attempt)
+		u.Spec.UpgradeStrategy.CanaryClusters = canaries
+	})
+	if stored := f.checker.upgrades[string(u.UID)]; stored != nil && equality.Semantic.DeepEqual(stored.Spec.UpgradeStrategy.CanaryClusters, canaries) {
+		f.checker.choose(stored, chosen)
+	}
 }
 
 // silenceSoaking takes the agent of a soaking cluster offline, or the agent of any cluster if none
@@ -306,6 +342,7 @@ func (f *fleet) deleteRun() {
 		return
 	}
 	f.checker.mayBeginAgain(run)
+	delete(f.checker.chosen[run.Spec.ManagedClustersUpgrade.UID].clusters, run.Namespace)
 }
 
 func (f *fleet) label(m *member, selected bool) {

@@ -22,6 +22,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	works "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
@@ -50,7 +51,8 @@ type fleetChecker struct {
 	selected    map[string]time.Time       // since when a Placement selects a cluster
 	left        map[string]time.Time       // since when a cluster lacks its label, is on hold, unreachable, or not accepted
 	available   map[string]time.Time       // since when a cluster is available
-	canaries    map[string]map[string]bool // canaries recorded when an upgrade started, by UID
+	canaries    map[string]map[string]bool // canaries recorded when an upgrade started, by UID and selector
+	chosen      map[string]choice          // canaries that a user has chosen for a retry, by UID of the upgrade
 	releases    map[string]bool            // releases requested by any upgrade
 	begun       map[string]int             // number of admissions, by upgrade, cluster, and attempt
 	admissions  map[string]time.Time       // time of the first admission, by upgrade, cluster, and attempt
@@ -66,7 +68,7 @@ func newFleetChecker(f *fleet) *fleetChecker {
 		runs: map[client.ObjectKey]*fleetv1alpha1.ClusterUpgradeRun{}, works: map[client.ObjectKey]*workv1.ManifestWork{},
 		leases: map[string]*coordinationv1.Lease{}, limits: map[string]int32{}, blocked: map[string]time.Time{}, everBlocked: map[string]bool{}, left: map[string]time.Time{},
 		answered: map[string]time.Time{}, admissions: map[string]time.Time{}, selected: map[string]time.Time{},
-		available: map[string]time.Time{}, releases: map[string]bool{}, canaries: map[string]map[string]bool{},
+		available: map[string]time.Time{}, releases: map[string]bool{}, canaries: map[string]map[string]bool{}, chosen: map[string]choice{},
 		reported: map[client.ObjectKey]bool{}, begun: map[string]int{}, late: map[string]bool{}, requests: map[string]int{},
 	}
 }
@@ -190,7 +192,7 @@ func (c *fleetChecker) run(change simulation.Change, run *fleetv1alpha1.ClusterU
 	if change.Actor == hubActor && invariants.Begins(before, run) {
 		c.begins(change.Time, before, run)
 	}
-	if before != nil && !before.Spec.AdmissionTime.IsZero() && run.Spec.AdmissionTime.IsZero() {
+	if before != nil && !before.Spec.AdmissionTime.IsZero() && run.Spec.AdmissionTime.IsZero() && before.Spec.Attempt == run.Spec.Attempt {
 		c.withdrawn(change.Time, before, run)
 	}
 	ended := isEnded(run)
@@ -334,13 +336,14 @@ func (c *fleetChecker) admitted(now time.Time, run *fleetv1alpha1.ClusterUpgrade
 		c.f.violate("admission: %s begins, and %d clusters are in flight with %d slots", cluster, flight, c.limits[ref.UID])
 	}
 	c.canariesFirst(now, u, run)
+	c.chosenFirst(u, run)
 }
 
-// canariesFirst checks that no other cluster starts before all canaries are complete. A user may
+// canariesFirst checks that no other cluster starts before all fixed canaries are complete. A user may
 // forget the failure of a canary or continue without it for one attempt. A cluster that is not
 // selected before it has started in the attempt is not a canary.
 func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) {
-	if u.Spec.UpgradeStrategy.CanaryClusters == nil || run.Spec.Canary || now.Sub(c.answered[string(u.UID)]) < fleetReaction {
+	if !admission.AreCanariesFixed(u) || run.Spec.Canary || now.Sub(c.answered[string(u.UID)]) < fleetReaction {
 		return
 	}
 	for _, canary := range c.runs {
@@ -349,12 +352,11 @@ func (c *fleetChecker) canariesFirst(now time.Time, u *fleetv1beta1.ManagedClust
 			continue
 		}
 		hasBegun := !canary.Spec.AdmissionTime.IsZero() && canary.Spec.Attempt >= run.Spec.Attempt
-		isLate := canary.Status.Reason == fleetv1alpha1.ReasonLateSuccess
-		isComplete := isEnded(canary) && canary.Status.State == fleetv1alpha1.StateComplete && !isLate
-		hasFailed := isEnded(canary) && !isComplete || canary.Spec.Outcome != nil
+		done := isComplete(canary)
+		hasFailed := isEnded(canary) && !done || canary.Spec.Outcome != nil
 		isForgotten := hasFailed && invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, canary.Namespace, run.Spec.Attempt)
 		isSelected := c.long(c.selected[selectionKey(placementOf(u), canary.Namespace)], now)
-		if !isComplete && !isForgotten && (hasBegun || isSelected || isAwaited(u, canary)) {
+		if !done && !isForgotten && (hasBegun || isSelected || isAwaited(u, canary)) {
 			c.f.violate("admission: %s begins before the canary %s is complete: %s: %s", run.Namespace, canary.Namespace, canary.Status.State, canary.Status.Reason)
 			return
 		}

@@ -17,6 +17,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
@@ -113,7 +114,7 @@ func (c *fleetChecker) unrestOf(u *fleetv1beta1.ManagedClustersUpgrade) string {
 // failed in an earlier attempt. The run may be nil.
 func isAwaited(u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	attempt := max(1, u.Status.Attempt)
-	if run == nil || !run.Spec.Canary || run.Spec.Outcome != nil || u.Spec.UpgradeStrategy.CanaryClusters == nil ||
+	if run == nil || !run.Spec.Canary || run.Spec.Outcome != nil || !admission.AreCanariesFixed(u) ||
 		invariants.Names(u, fleetv1beta1.ContinueWithoutCanaryAnnotation, run.Namespace, attempt) {
 		return false
 	}

@@ -18,7 +18,9 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	works "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/invariants"
 )
 
 // maxSlot is the maximum time that a cluster may hold a slot: the sum of all its timeouts, plus the
@@ -131,9 +133,9 @@ func (c *fleetChecker) others(now time.Time) {
 }
 
 // fixCanaries records the canaries of an upgrade once its status identifies them: the clusters with
-// a canary run.
+// a canary run. A user who changes the selector has them fixed again.
 func (c *fleetChecker) fixCanaries(u *fleetv1beta1.ManagedClustersUpgrade) {
-	if u.Status.Canaries == nil || c.canaries[string(u.UID)] != nil {
+	if !admission.AreCanariesFixed(u) || c.canaries[canariesKey(u)] != nil {
 		return
 	}
 	fixed := map[string]bool{}
@@ -142,18 +144,80 @@ func (c *fleetChecker) fixCanaries(u *fleetv1beta1.ManagedClustersUpgrade) {
 			fixed[key.Namespace] = true
 		}
 	}
-	c.canaries[string(u.UID)] = fixed
+	c.canaries[canariesKey(u)] = fixed
+}
+
+// canariesKey identifies the canaries of an upgrade that its status identifies.
+func canariesKey(u *fleetv1beta1.ManagedClustersUpgrade) string {
+	return string(u.UID) + "/" + u.Status.Canaries.SelectorHash
 }
 
 // canaryFixed checks that only the recorded canaries start as canaries, and that they remain
 // canaries: changing labels must have no effect.
 func (c *fleetChecker) canaryFixed(before, run *fleetv1alpha1.ClusterUpgradeRun) {
-	fixed := c.canaries[run.Spec.ManagedClustersUpgrade.UID]
+	u := c.upgrades[run.Spec.ManagedClustersUpgrade.UID]
+	if u == nil || !admission.AreCanariesFixed(u) {
+		return
+	}
+	fixed := c.canaries[canariesKey(u)]
 	switch {
 	case fixed != nil && run.Spec.Canary && !fixed[run.Namespace]:
 		c.f.violate("others: %s begins as a canary, and the canaries are %v", run.Namespace, slices.Sorted(maps.Keys(fixed)))
 	case before != nil && before.Spec.Canary && !run.Spec.Canary:
 		c.f.violate("others: %s was fixed as a canary, and begins as another cluster", run.Namespace)
+	}
+}
+
+// choice is what a user has chosen as the canaries of an attempt.
+type choice struct {
+	attempt  int32
+	at       time.Time
+	clusters map[string]bool
+}
+
+// choose records the canaries that a user has chosen for the attempt of an upgrade while the hub is
+// undisturbed, among the selected clusters. One that is complete as a canary has done its part.
+func (c *fleetChecker) choose(u *fleetv1beta1.ManagedClustersUpgrade, clusters map[string]bool) {
+	now := c.f.world.Now()
+	delete(c.chosen, string(u.UID))
+	if !c.calm(now) {
+		return
+	}
+	maps.DeleteFunc(clusters, func(name string, _ bool) bool {
+		since, run := c.selected[selectionKey(placementOf(u), name)], c.runOf(u, name)
+		return since.IsZero() || now.Sub(since) < reaction || run == nil || run.Spec.Canary && isComplete(run)
+	})
+	c.chosen[string(u.UID)] = choice{u.Spec.Attempt, now, clusters}
+}
+
+// isComplete reports whether an attempt has ended as Complete, and not late.
+func isComplete(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return isEnded(run) && run.Status.State == fleetv1alpha1.StateComplete && run.Status.Reason != fleetv1alpha1.ReasonLateSuccess
+}
+
+// chosenFirst checks that a canary that a user has chosen starts as one, and that no other cluster
+// starts before the canary is complete in the attempt that it was chosen for, or a later one. As in
+// canariesFirst, a user may forget its failure or continue without it, and one that was deselected
+// since is not a canary.
+func (c *fleetChecker) chosenFirst(u *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) {
+	chosen := c.chosen[string(u.UID)]
+	if run.Spec.Attempt < chosen.attempt {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(chosen.clusters)) {
+		since := c.selected[selectionKey(placementOf(u), name)]
+		if since.IsZero() || since.After(chosen.at) || invariants.Names(u, fleetv1beta1.ContinueWithoutCanaryAnnotation, name, run.Spec.Attempt) ||
+			invariants.Names(u, fleetv1beta1.ForgetFailureAnnotation, name, run.Spec.Attempt) {
+			continue
+		}
+		canary := c.runOf(u, name)
+		done := canary != nil && canary.Spec.Attempt >= chosen.attempt && isComplete(canary)
+		switch {
+		case name == run.Namespace && !run.Spec.Canary:
+			c.f.violate("chosen: %s was chosen as a canary, and begins as another cluster", name)
+		case !run.Spec.Canary && !done:
+			c.f.violate("chosen: %s begins before %s is complete, which was chosen as a canary for attempt %d", run.Namespace, name, chosen.attempt)
+		}
 	}
 }
 
