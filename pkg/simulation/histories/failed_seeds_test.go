@@ -116,6 +116,13 @@ type keptTest struct {
 
 var keptTests = []keptTest{
 	{
+		"clusters that have failed are no canaries of a retry",
+		"pkg/controllers/managedclustersupgrade", "TestCanaries_among_clusters_that_have_failed",
+		mutant{
+			{"pkg/controllers/managedclustersupgrade/admit.go", "return (m.State == rollout.NotStarted || wasComplete)", "return (m.State == rollout.NotStarted && (!MUTANT || m.Run == nil) || wasComplete)"},
+			{"pkg/controllers/managedclustersupgrade/admit.go", "case canary, m.State == rollout.NotStarted:", "case !MUTANT && (canary || m.State == rollout.NotStarted):"},
+		},
+	}, {
 		"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request",
 		"pkg/fleet/admission", "TestWaitsSince_ends_once_the_release_is_accepted",
 		mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},

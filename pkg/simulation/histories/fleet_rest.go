@@ -175,6 +175,7 @@ func (c *fleetChecker) quiet() {
 	if waits {
 		c.f.wait(time.Hour)
 	}
+	c.canariesLeft()
 	writes := c.hubWrites
 	if c.f.wait(30*time.Minute) && c.hubWrites != writes {
 		c.f.violate("quiet: the hub makes %d writes although nothing is left to do", c.hubWrites-writes)
@@ -186,6 +187,23 @@ func (c *fleetChecker) quiet() {
 	}
 	for _, err := range c.f.world.Invalid(hubActor) {
 		c.f.violate("invalid: %v", err)
+	}
+}
+
+// canariesLeft checks that an upgrade is not without a canary while a cluster is selected that a user has chosen.
+func (c *fleetChecker) canariesLeft() {
+	for uid, chosen := range c.chosen {
+		u := c.upgrades[uid]
+		if u == nil {
+			continue
+		}
+		admitting := apimeta.FindStatusCondition(u.Status.Conditions, fleetv1beta1.ConditionAdmitting)
+		for _, name := range slices.Sorted(maps.Keys(chosen.clusters)) {
+			since := c.selected[selectionKey(placementOf(u), name)]
+			if admitting != nil && admitting.Reason == fleetv1beta1.ReasonNoCanary && !since.IsZero() && !since.After(chosen.at) {
+				c.f.violate("chosen: %s has no canary, and %s was chosen", u.Name, name)
+			}
+		}
 	}
 }
 
