@@ -121,6 +121,7 @@ func TestDocumentedManifests(t *testing.T) {
 	server := startServer(t)
 	server.openshift(t)
 	server.apply(t, kustomized(t))
+	server.apply(t, kustomizedFrom(t, deployFolder+"/hub/crds"))
 	pages := []string{filepath.Join(repository, "README.md"), filepath.Join(repository, "CONTRIBUTING.md")}
 	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".md" && !entry.IsDir() {
