@@ -61,11 +61,11 @@ func lockBlock() error {
 	blocks := (lastPort - firstPort + 1) / blockSize
 	for _, block := range rand.Perm(blocks) {
 		first := firstPort + block*blockSize
-		file, err := os.OpenFile(filepath.Join(folder, strconv.Itoa(first)), os.O_CREATE|os.O_RDWR, 0o600)
+		file, err := os.OpenFile(filepath.Join(folder, strconv.Itoa(first)), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the folder is ours
 		if err != nil {
 			return err
 		}
-		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil { //nolint:gosec // a descriptor is small
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 			_ = file.Close()
 			continue
 		}
