@@ -30,7 +30,7 @@ var reasonFolders = []string{
 // fleetReasonFolders contain the code that sets the reasons of fleets and their clusters.
 var fleetReasonFolders = []string{
 	"api/cluster/v1beta1", "api/fleet/v1alpha1", "pkg/rollout", "pkg/fleet/admission", "pkg/fleet/selection",
-	"pkg/fleet/run", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
+	"pkg/fleet/run", "pkg/fleet/run/delivery", "pkg/controllers/clusterupgraderun", "pkg/controllers/managedclustersupgrade",
 }
 
 // resultCalls lists functions of package engine whose result has a reason, with the index of that
