@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -45,6 +46,7 @@ func TestFailureOfARefusedCanaryMayBeForgotten(t *testing.T) {
 	c := newFleetChecker(f)
 	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{fleetv1beta1.ForgetFailureAnnotation: "canary=repaired"}}}
 	u.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{}
+	u.Status.Canaries = admission.Canaries(u, nil)
 	canary, other := &fleetv1alpha1.ClusterUpgradeRun{}, &fleetv1alpha1.ClusterUpgradeRun{}
 	for name, run := range map[string]*fleetv1alpha1.ClusterUpgradeRun{"canary": canary, "other": other} {
 		run.Namespace, run.Spec.Attempt, run.Spec.AdmissionTime = name, 1, metav1.NewTime(f.world.Now())
@@ -55,6 +57,11 @@ func TestFailureOfARefusedCanaryMayBeForgotten(t *testing.T) {
 	c.canariesFirst(f.world.Now().Add(time.Hour), u, other)
 	if len(f.report.Violations) > 0 {
 		t.Errorf("%q", f.report.Violations)
+	}
+	u.Annotations = nil
+	c.canariesFirst(f.world.Now().Add(time.Hour), u, other)
+	if len(f.report.Violations) != 1 {
+		t.Errorf("a failure that is not forgotten: %q", f.report.Violations)
 	}
 }
 
