@@ -166,9 +166,6 @@ func (f *fleet) cutOff() {
 	f.wait(2 * time.Hour)
 }
 
-// chosenLabel marks the canaries that a user chooses for a retry.
-const chosenLabel = "first"
-
 // chooseCanaries makes some of the clusters that have failed or are complete the canaries of the next attempt.
 func (f *fleet) chooseCanaries() {
 	u := &fleetv1beta1.ManagedClustersUpgrade{}
@@ -176,7 +173,8 @@ func (f *fleet) chooseCanaries() {
 		return
 	}
 	attempt := max(1, u.Spec.Attempt) + 1
-	label, chosen := u.Name+"-"+strconv.Itoa(int(attempt)), map[string]bool{}
+	// A label for each upgrade: the choice for one must not end the choice for the other.
+	label, value, chosen := "first-in-"+u.Name, strconv.Itoa(int(attempt)), map[string]bool{}
 	for _, m := range f.members {
 		if run := f.checker.runOf(u, m.name); run == nil || !isEnded(run) || f.random.IntN(3) == 0 {
 			continue
@@ -184,13 +182,13 @@ func (f *fleet) chooseCanaries() {
 		f.world.Logf("cluster %s", m.name)
 		chosen[m.name] = true
 		edit(f.driver, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: m.name}, func(c *clusterv1.ManagedCluster) {
-			metav1.SetMetaDataLabel(&c.ObjectMeta, chosenLabel, label)
+			metav1.SetMetaDataLabel(&c.ObjectMeta, label, value)
 		})
 	}
 	if len(chosen) == 0 || !f.wait(2*time.Minute) { // the hub knows the labels before it knows the selector
 		return
 	}
-	canaries := &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{chosenLabel: label}}}
+	canaries := &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{label: value}}}
 	edit(f.driver, &fleetv1beta1.ManagedClustersUpgrade{}, client.ObjectKeyFromObject(u), func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.Attempt = max(u.Spec.Attempt, attempt)
 		u.Spec.UpgradeStrategy.CanaryClusters = canaries
