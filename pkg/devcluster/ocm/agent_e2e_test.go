@@ -188,13 +188,7 @@ func objectView(object *unstructured.Unstructured) string {
 func TestAgent_as_simulated(t *testing.T) { //nolint:paralleltest,tparallel // two control planes take most of the machine
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	f, err := ocm.Start(ctx, ocm.Options{Dir: t.TempDir(), Repository: "../../..", Spec: ocm.Spec{Real: true, Clusters: 1, Interval: time.Second}})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := f.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := startFleet(ctx, t, ocm.Spec{Real: true, Clusters: 1, Interval: time.Second})
 	for name, works := range agentCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

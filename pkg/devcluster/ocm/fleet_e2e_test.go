@@ -40,19 +40,26 @@ func await(tb testing.TB, what string, holds func(context.Context) bool) {
 	}
 }
 
+// startFleet starts a fleet that is stopped at the end of the test.
+func startFleet(ctx context.Context, tb testing.TB, spec ocm.Spec) *ocm.Fleet {
+	tb.Helper()
+	f, err := ocm.Start(ctx, ocm.Options{Dir: tb.TempDir(), Repository: "../../..", Spec: spec})
+	must(tb, err)
+	tb.Cleanup(func() {
+		if err := f.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return f
+}
+
 // TestFleet starts a fleet. The real placement controller selects its clusters for the hub, and an
 // agent responds to a work.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f, err := ocm.Start(ctx, ocm.Options{Dir: t.TempDir(), Repository: "../../..", Spec: ocm.Spec{Clusters: 6, Canaries: 1, Groups: 2}})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := f.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := startFleet(ctx, t, ocm.Spec{Clusters: 6, Canaries: 1, Groups: 2})
 	hub, err := f.StartHub(ctx)
 	must(t, err)
 	t.Cleanup(func() {

@@ -41,13 +41,7 @@ func availability(cluster *clusterv1.ManagedCluster) []string {
 func TestRegistration_as_simulated(t *testing.T) { //nolint:paralleltest // two control planes take most of the machine
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	f, err := ocm.Start(ctx, ocm.Options{Dir: t.TempDir(), Repository: "../../..", Spec: ocm.Spec{Real: true, Clusters: 1, Interval: time.Second}})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := f.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := startFleet(ctx, t, ocm.Spec{Real: true, Clusters: 1, Interval: time.Second})
 	actual := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.Spokes[0].Name}}
 	must(t, f.Client.Patch(ctx, actual, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"leaseDurationSeconds": 3}}`))))
 	simulated := actual.DeepCopy()

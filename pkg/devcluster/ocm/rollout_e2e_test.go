@@ -59,17 +59,10 @@ func newRollout(tb testing.TB, spec ocm.Spec, change func(*fleetv1beta1.ManagedC
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute+time.Duration(spec.Clusters)*100*time.Millisecond)
 	defer cancel()
-	r := &rollout{t: tb}
-	var err error
-	r.fleet, err = ocm.Start(ctx, ocm.Options{Dir: tb.TempDir(), Repository: "../../..", Spec: spec})
+	r := &rollout{t: tb, fleet: startFleet(ctx, tb, spec)}
+	hub, err := r.fleet.StartHub(ctx)
 	must(tb, err)
-	tb.Cleanup(func() {
-		if err := r.fleet.Stop(); err != nil {
-			tb.Error(err)
-		}
-	})
-	r.hub, err = r.fleet.StartHub(ctx)
-	must(tb, err)
+	r.hub = hub
 	tb.Cleanup(func() {
 		if err := r.hub.Stop(); err != nil {
 			tb.Error(err)
