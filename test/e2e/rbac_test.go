@@ -311,6 +311,34 @@ func TestCaches_with_an_API_server_that_cannot_stream_lists(t *testing.T) {
 	})
 	r := replica{probes: probes}
 	waitUntil(t, "the operator is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+	// The operator is ready before its caches of optional kinds have listed their objects.
+	table, err := documentedPermissions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []permission
+	defer func() {
+		if t.Failed() {
+			t.Logf("without a request: %v", missing)
+		}
+	}()
+	waitUntil(t, "each cache has listed its objects", func(context.Context) bool {
+		missing = unlisted(table, readAuditLog(t, server.AuditLog()))
+		return len(missing) == 0
+	})
+}
+
+// unlisted returns the lists of caches, which need "list" and "watch", that no request made.
+func unlisted(table map[permission]documented, requests []request) []permission {
+	var missing []permission
+	for p := range table {
+		watch := p
+		watch.verb = "watch"
+		if _, isCached := table[watch]; p.verb == "list" && isCached && !slices.ContainsFunc(requests, p.permits) {
+			missing = append(missing, p)
+		}
+	}
+	return missing
 }
 
 func TestPermissions_surplus_is_reported(t *testing.T) {
