@@ -148,7 +148,7 @@ func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (re
 
 // reconcilePaused makes one pass over a paused pool that no upgrade releases.
 func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool) (reconcile.Result, error) {
-	release := clusterstate.ReleaseOf(pool, r.upToDate(ctx, pool), r.Clock.Now())
+	release := clusterstate.ReleaseOf(pool, pool.Delayed() && r.upToDate(ctx, pool), r.Clock.Now())
 	switch release.State {
 	case clusterstate.ReleaseLater:
 		return reconcile.Result{RequeueAfter: min(max(release.At.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
@@ -162,14 +162,20 @@ func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.Machine
 	return reconcile.Result{}, nil
 }
 
-// upToDate reports whether the pool has nothing to update. It returns false if this is unknown.
+// upToDate reports whether the pool has nothing to update. It returns false if this is unknown. The
+// API server confirms a positive answer: until the cache shows that an upgrade has commenced, every
+// pool is up to date.
 func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool {
-	rollout, err := checks.GetRollout(ctx, r.Client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "reading the state of the rollout")
-		return false
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		rollout, err := checks.GetRollout(ctx, reader)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "reading the state of the rollout")
+		}
+		if err != nil || !rollout.UpToDate(pool.Name) {
+			return false
+		}
 	}
-	return rollout.UpToDate(pool.Name)
+	return true
 }
 
 // release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,14 +41,16 @@ const (
 // world is a scripted cluster with the controller and a paused pool named night.
 type world struct {
 	*simulation.Harness
-	log []string // changes of the pool
+	cluster *openshift.Script
+	log     []string // changes of the pool
 }
 
 func newWorld(t *testing.T, mark string, outdated bool) *world {
 	t.Helper()
 	w := &world{Harness: simulation.NewHarness(t, simulation.WorldOptions{MaxBurst: 50})}
 	w.User = w.Client("user")
-	_, err := openshift.NewScript(w.World, "4.4.5", "fast-4.4")
+	var err error
+	w.cluster, err = openshift.NewScript(w.World, "4.4.5", "fast-4.4")
 	w.Must(err)
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night", Generation: 1}}
 	openshift.MarkUpdated(pool, "4.4.5")
@@ -191,6 +194,19 @@ func TestReconcile(t *testing.T) {
 					w.setJob(namespace, attempt(1, false))
 				})
 			}, events: []string{"Warning PoolLeftPaused"}, series: map[string]float64{"updating": 0, "paused_timestamp_seconds Delayed": 2},
+		},
+		"UpgradeJob is deleted after the commit, which the cache does not show": {
+			mark: window, upToDate: true, setup: func(w *world) {
+				w.setJob(namespace, attempt(1, false))
+				w.After(20*time.Minute, func() {
+					w.Process.Lag("ClusterVersion", 24*time.Hour)
+					w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+						v.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.6", State: configv1.PartialUpdate}}, v.Status.History...)
+					})
+					_ = w.User.Delete(w.TB.Context(), &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}})
+				})
+			},
+			log: []string{released}, events: []string{"Normal PoolReleased"}, series: map[string]float64{"updating": 0},
 		},
 		"UpgradeJob in another namespace": {
 			mark: window, setup: func(w *world) { w.setJob("other", attempt(1, false)) },

@@ -191,3 +191,17 @@ func TestRelease_with_an_old_cache(t *testing.T) {
 		t.Errorf("%s (-want +got):\n%s\n%s", w.end(), diff, w.record())
 	}
 }
+
+// The API server shows that the upgrade has commenced, and the cache does not show it for ten minutes.
+func TestRelease_with_a_cache_from_before_the_upgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.live = true
+		w.Writes = simulation.Fault{Lag: []string{"ClusterVersion"}, LagFor: 10 * time.Minute}.If(func(r simulation.Request) bool { return r.Kind == "ClusterVersion" })
+	})
+	w.runToEnd()
+	want := []string{"0s operator: night is paused, marked uid/1", "1h0m0s operator: night is unpaused"}
+	if diff := cmp.Diff(want, w.log); diff != "" || w.end() != "Upgraded" {
+		t.Errorf("%s (-want +got):\n%s\n%s", w.end(), diff, w.record())
+	}
+}

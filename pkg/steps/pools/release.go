@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
@@ -33,7 +34,9 @@ type progress struct {
 func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPool) progress {
 	var p progress
 	for _, pool := range pools {
-		switch release := clusterstate.ReleaseOf(pool.Pool, pool.upToDate, run.Now); release.State {
+		upToDate, err := d.confirmedUpToDate(ctx, pool)
+		p.errs = append(p.errs, err)
+		switch release := clusterstate.ReleaseOf(pool.Pool, upToDate, run.Now); release.State {
 		case clusterstate.ReleaseLater:
 			p.later = append(p.later, pool)
 			p.within(release.At.Sub(run.Now))
@@ -47,6 +50,16 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 		}
 	}
 	return p
+}
+
+// confirmedUpToDate reports whether a delayed pool has nothing to update. The API server confirms
+// that: until the cache shows that the upgrade has commenced, every pool is up to date.
+func (d Delayed) confirmedUpToDate(ctx context.Context, pool delayedPool) (bool, error) {
+	if !pool.upToDate || !pool.Delayed() {
+		return false, nil
+	}
+	rollout, err := checks.GetRollout(ctx, d.Live)
+	return err == nil && rollout.UpToDate(pool.Name), err
 }
 
 // releaseNow releases a pool once its hooks have passed. A pool with nothing to update does not

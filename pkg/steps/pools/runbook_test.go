@@ -68,7 +68,11 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 		return engine.Wait("Requested", "requested"), err
 	}
 	commenced := func(ctx context.Context) (bool, error) {
-		version, err := clusterstate.GetClusterVersion(ctx, env.Client)
+		reader := client.Reader(env.Client)
+		if w.live {
+			reader = env.Live
+		}
+		version, err := clusterstate.GetClusterVersion(ctx, reader)
 		return err == nil && version.Current.Version == w.to, err
 	}
 	step := func(name string, do engine.UpgradeStep) engine.Step {

@@ -52,6 +52,7 @@ type world struct {
 	cancel  string
 	hooks   map[string]func(engine.Run) engine.Result // by event and pool; nil if there are none
 	holds   bool                                      // holds the upgrade before the commit
+	live    bool                                      // asks the API server whether the upgrade has commenced
 
 	commitWithin time.Duration // relative to the start
 
