@@ -22,22 +22,48 @@ const undoTimeout = 15 * time.Minute
 // pool is released in its window, after its hooks. Otherwise, pools are released at once, except
 // for pools with nodes that need an update: these stay paused until their window, and controller
 // poolrelease then releases them. That controller also releases pools that cannot be released
-// within undoTimeout.
+// within undoTimeout, or within the longest delay if the attempt had commenced.
 func (d Delayed) Released() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		if !run.Committed {
-			return d.undoPauseInTime(ctx, run)
+		timeout, release := undoTimeout, d.undoPause
+		if run.Committed {
+			timeout, release = d.longestDelay(), d.releaseAsPlanned
 		}
-		s, err := d.survey(ctx, d.Client)
-		if err != nil {
-			return engine.Result{}, err
+		result, err := release(ctx, run)
+		left := run.Since.Add(timeout).Sub(run.Now)
+		switch {
+		case err == nil && (result.Passed() || result.Failed()):
+			return result, nil
+		case left <= 0 && err != nil:
+			return timedOut(timeout, text.Excerpt(err.Error())), nil
+		case left <= 0:
+			return timedOut(timeout, result.Message()), nil
 		}
-		p := d.release(ctx, run, s.pools)
-		if err := errors.Join(p.errs...); err != nil {
-			return engine.Result{}, err
-		}
-		return d.withItems(d.released(p), p), nil
+		return result.NoLaterThan(left), err
 	}
+}
+
+// longestDelay returns how long the release of pools may take after the commit. The windows of this
+// attempt end earlier. A pool that an earlier attempt left paused has no window, and its hooks may
+// never end.
+func (d Delayed) longestDelay() time.Duration {
+	longest := undoTimeout
+	for i := range d.Entries {
+		longest = max(longest, d.Entries[i].Max)
+	}
+	return longest
+}
+
+func (d Delayed) releaseAsPlanned(ctx context.Context, run engine.Run) (engine.Result, error) {
+	s, err := d.survey(ctx, d.Client)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	p := d.release(ctx, run, s.pools)
+	if err := errors.Join(p.errs...); err != nil {
+		return engine.Result{}, err
+	}
+	return d.withItems(d.released(p), p), nil
 }
 
 func (d Delayed) released(p progress) engine.Result {
@@ -54,30 +80,15 @@ func (d Delayed) released(p progress) engine.Result {
 	return engine.Done("the upgrade no longer delays any machine config pool")
 }
 
-// undoPauseInTime calls undoPause until undoTimeout.
-func (d Delayed) undoPauseInTime(ctx context.Context, run engine.Run) (engine.Result, error) {
-	result, err := d.undoPause(ctx)
-	left := run.Since.Add(undoTimeout).Sub(run.Now)
-	switch {
-	case err == nil && result.Passed():
-		return result, nil
-	case left <= 0 && err != nil:
-		return undoTimedOut(text.Excerpt(err.Error())), nil
-	case left <= 0:
-		return undoTimedOut(result.Message()), nil
-	}
-	return result.NoLaterThan(left), err
-}
-
-func undoTimedOut(last string) engine.Result {
-	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused when they have nothing to update, or in their release windows", undoTimeout, last)
+func timedOut(timeout time.Duration, last string) engine.Result {
+	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused when they have nothing to update, or in release windows that have not ended", timeout, last)
 }
 
 // undoPause releases the pools of an attempt that has not commenced. It confirms with the API
 // server that no pool remains, because the cache may lack a pause whose response was lost. An
 // update that another client has started counts as one that the nodes need.
-func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, d.Client)
+func (d Delayed) undoPause(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, d.Live)
 	if err != nil {
 		return engine.Result{}, err
 	}

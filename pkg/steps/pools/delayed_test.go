@@ -243,6 +243,14 @@ func TestDelay(t *testing.T) {
 			setup: func(w *world) { w.delays = nil; leave(w, upcoming) },
 			log:   []string{"3h0m0s operator: night is unpaused"}, end: upgraded,
 		},
+		"left paused by another upgrade, with a hook that never ends": {
+			setup: func(w *world) {
+				w.delays, w.timeout = nil, 30*time.Minute
+				leave(w, expired)
+				w.hooks["before/night"] = w.answer(1000*time.Hour, passed)
+			},
+			end: "Failed, DelayedPoolsUpdated TimedOut, PoolsReleased TimedOut",
+		},
 		"deleted": {
 			script: []at{{30 * time.Minute, func(w *world) {
 				w.Delete(w.pool("night"))
