@@ -40,7 +40,7 @@ const maxKept = 16
 var keptAnnotations = []string{
 	annotationCurrentConfig, annotationDesiredConfig, annotationState, annotationReason,
 	annotationDesiredDrain, annotationLastAppliedDrain, annotationMachine,
-	AnnotationDrainFirstSeen, AnnotationPausedBy, "upgrade.managed.openshift.io/hold",
+	AnnotationDrainFirstSeen, AnnotationPausedBy, annotationHold,
 }
 
 // keptFinalizers lists the finalizers that are read.

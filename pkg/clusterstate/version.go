@@ -12,6 +12,8 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // VersionKey is the key of the cluster's ClusterVersion.
@@ -125,6 +127,18 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 		}
 	}
 	return facts
+}
+
+// annotationHold is the annotation of the ClusterVersion that holds all upgrades. Its value is the reason.
+const annotationHold = "upgrade.managed.openshift.io/hold"
+
+// HeldBy explains why no upgrade may commence on the cluster, or returns "".
+func HeldBy(version *configv1.ClusterVersion) string {
+	reason, held := version.Annotations[annotationHold]
+	if !held {
+		return ""
+	}
+	return "held by annotation " + annotationHold + " of the ClusterVersion: " + text.Reason(reason)
 }
 
 // InHistory reports whether the cluster was ever updated to the target, even if another release has replaced

@@ -12,10 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Hold returns the reason why no upgrade may commence on the cluster; empty if it has no hold.
@@ -24,11 +22,7 @@ func Hold(ctx context.Context, cache client.Reader) (string, error) {
 	if err := cache.Get(ctx, clusterstate.VersionKey, &version); err != nil {
 		return "", fmt.Errorf("getting the ClusterVersion: %w", err)
 	}
-	reason, held := version.Annotations[upgradev1alpha1.HoldAnnotation]
-	if !held {
-		return "", nil
-	}
-	return "held by annotation " + upgradev1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
+	return clusterstate.HeldBy(&version), nil
 }
 
 // Observe returns a function that observes the installed version, and, if a channel is requested, the channel that is

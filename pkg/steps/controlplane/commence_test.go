@@ -65,6 +65,12 @@ func TestRequestUpdate(t *testing.T) {
 		return requested
 	}
 	runCases(t, map[string]testCase{
+		"held in the meantime": {
+			version: at(func(v *configv1.ClusterVersion) {
+				v.Annotations = map[string]string{"upgrade.managed.openshift.io/hold": "freeze"}
+			}),
+			want: stepResult{Outcome: "waiting", Reason: "Paused"},
+		},
 		"requested by version": {
 			version: at(), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`),
 		},

@@ -30,6 +30,9 @@ func RequestUpdate(c client.Client, live client.Reader, target clusterstate.Targ
 			return unlessOwn(ctx, c, live, target, run.RequestedImage, requestedResult(target))
 		case clusterstate.ObservedNone, clusterstate.ObservedIgnored, clusterstate.ObservedOther:
 		}
+		if held := clusterstate.HeldBy(current); held != "" { // since the pass began
+			return engine.Wait(engine.ReasonPaused, "%s", held), nil
+		}
 		if result, err := checkAll(version, target, preconditions); err != nil || !result.Passed() {
 			return result, err
 		}
