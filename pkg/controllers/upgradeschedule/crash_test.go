@@ -296,3 +296,18 @@ func TestTwoLeaders(t *testing.T) {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
 }
+
+// Two operators handle a request to upgrade now, one of them two seconds later.
+func TestTwoLeaders_run_now(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	w.Writes = simulation.Fault{Outcome: simulation.Stall, For: 10 * time.Second}.If(func(r simulation.Request) bool {
+		return r.Verb == "create" && r.Kind == "UpgradeJob" && r.Life == 1
+	})
+	w.edit(runNow("1"))
+	w.After(2*time.Second, w.Begin)
+	w.RunFor(time.Hour)
+	if got := w.get().Status.RunNow; len(w.jobs()) != 1 || got == nil || got.Job != w.jobs()[0] {
+		t.Errorf("the request is answered by %+v; %s", got, w.describe())
+	}
+}

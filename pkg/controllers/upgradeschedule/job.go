@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,11 +91,14 @@ func (s *scope) cachedJob(slot string) *maintenancev1beta1.UpgradeJob {
 func (s *scope) createJob(ctx context.Context, req request) (*maintenancev1beta1.UpgradeJob, error) {
 	for i := range nameAttempts {
 		job := s.newJob(req)
-		hashed := req.name
+		start, hashed := req.start, req.name
+		if strings.HasPrefix(req.slot, maintenancev1beta1.SlotRunNowPrefix) {
+			start = time.Time{} // another process may handle the request at another time
+		}
 		if i > 0 {
 			hashed = fmt.Sprintf("%s/%d", hashed, i)
 		}
-		job.Name = jobName(s.cfg.Name, req.start, hashed)
+		job.Name = jobName(s.cfg.Name, start, hashed)
 		err := s.client.Create(ctx, job)
 		switch {
 		case err == nil:
@@ -156,9 +160,14 @@ func ofTemplate(values map[string]string) map[string]string {
 // with any other image is identified by its version.
 var digestPattern = regexp.MustCompile(`^[^@ ]+@sha256:[0-9a-f]+$`)
 
-// jobName returns the name of an UpgradeJob. The names for one UpgradeConfig sort by start.
+// jobName returns the name of an UpgradeJob. The names for one UpgradeConfig sort by start. The
+// start is zero if it must not be part of the name.
 func jobName(config string, start time.Time, hashed string) string {
-	end := fmt.Sprintf("-%d-%s", start.Unix(), text.Hash(hashed, 4)[:7])
+	at := "now"
+	if !start.IsZero() {
+		at = strconv.FormatInt(start.Unix(), 10)
+	}
+	end := "-" + at + "-" + text.Hash(hashed, 4)[:7]
 	return strings.TrimRight(config[:min(len(config), maxName-len(end))], "-.") + end
 }
 
