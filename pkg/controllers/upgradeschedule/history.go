@@ -32,6 +32,7 @@ func (s *scope) deleteEndedJobs(ctx context.Context) error {
 		job := &s.jobs[i]
 		switch phase, ended := maintenance.EndPhase(job); {
 		case !ended || job.DeletionTimestamp != nil:
+		case s.onUpdate() && s.status.PendingUpdate == nil && s.isLatest(job) && maintenance.IsPostponed(job): // only it shows that its version needs another one
 		case phase == history.PhaseFailed:
 			failed = append(failed, job)
 		default:

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
@@ -156,4 +157,40 @@ func TestLatePin(t *testing.T) {
 			t.Errorf("the last slot is %q; %s", got, w.describe())
 		}
 	})
+}
+
+// A start whose UpgradeJob was deleted, or has failed already, is not announced. It gets no other
+// UpgradeJob, even if the schedule changes.
+func TestJobThatEndsBeforeItsStart(t *testing.T) {
+	t.Parallel()
+	remove := func(w *world) { w.Delete(w.job()) }
+	edited := func(edit func(*maintenancev1beta1.UpgradeConfig)) func(*world) {
+		return func(w *world) {
+			remove(w)
+			w.RunFor(time.Second)
+			w.edit(edit)
+		}
+	}
+	for name, change := range map[string]func(*world){
+		"failed":                    func(w *world) { w.endJob(w.job().Name, history.PhaseFailed) },
+		"deleted":                   remove,
+		"deleted, a start is added": edited(func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4" }),
+		"deleted, with another pin": edited(pinned("30m")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, config(pinned("4h")))
+			w.phase = ""
+			w.RunTo(tuesday.Add(-2 * time.Hour))
+			change(w)
+			w.RunTo(tuesday.Add(-20 * time.Minute))
+			if next := w.get().Status.NextPossibleSchedules[0].Time; !next.After(tuesday) || strings.Contains(w.condition("Scheduled"), "2027-03-02") {
+				t.Errorf("the next start is %s: %s", next, w.condition("Scheduled"))
+			}
+			w.RunTo(tuesday.Add(time.Hour))
+			if len(w.starts) != 1 || w.lastSlot() != "03-02 21:00 JobCreated" {
+				t.Errorf("the last slot is %q; %s", w.lastSlot(), w.describe())
+			}
+		})
+	}
 }

@@ -282,6 +282,22 @@ func TestPostponedVersion(t *testing.T) {
 	}
 }
 
+// The update service is unreachable when an UpgradeJob turns out to be suspended. No UpgradeJob is kept.
+func TestPostponedVersion_while_the_updates_are_unknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(onUpdate(""), pinned("4h"), func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec.SuccessfulJobsHistoryLimit = new(int32(0)) }))
+	w.phase, w.reason = maintenancev1beta1.PhaseSkipped, maintenance.ReasonSuspended
+	w.RunFor(time.Second)
+	w.losesUpdates()
+	w.RunFor(5 * time.Hour)
+	w.phase, w.reason = history.PhaseUpgraded, ""
+	w.offer("4.20.6")
+	w.RunFor(week)
+	if diff := cmp.Diff([]string{"03-01 16:00 4.20.6", "03-01 21:00 4.20.6"}, w.starts); diff != "" || len(w.jobs()) > 0 {
+		t.Errorf("UpgradeJobs %q, starts (-want +got):\n%s", w.jobs(), diff)
+	}
+}
+
 func TestEditedSchedule(t *testing.T) {
 	t.Parallel()
 	cron := func(cron string) func(*maintenancev1beta1.UpgradeConfig) {

@@ -96,10 +96,19 @@ func (s *scope) nextOpen(base time.Time) (time.Time, bool) {
 	return s.next(base)
 }
 
-// hasJob reports whether a start has an UpgradeJob. This pass may have created it.
+// hasJob reports whether a start has an UpgradeJob that has not ended. This pass may have created it.
 func (s *scope) hasJob(start time.Time) bool {
+	if job := s.cachedJob(s.slotKey(start)); job != nil {
+		_, ended := maintenance.EndPhase(job)
+		return !ended
+	}
+	return s.handled.result == ResultJobCreated && s.hadJob(start)
+}
+
+// hadJob reports whether the latest slot is this start and got an UpgradeJob. A user may have deleted it.
+func (s *scope) hadJob(start time.Time) bool {
 	last := s.status.LastSlot
-	return s.cachedJob(s.slotKey(start)) != nil || last != nil && last.Job != "" && last.Time != nil && last.Time.Time.Equal(start)
+	return last != nil && last.Job != "" && last.Time != nil && last.Time.Time.Equal(start)
 }
 
 // afterWindows returns the first time, at or after start, outside of all windows.
@@ -237,7 +246,7 @@ func (s *scope) observeUpdates() bool {
 // found by its label.
 func (s *scope) isPostponed(version string) bool {
 	recorded := s.status.PendingUpdate != nil && s.status.PendingUpdate.Version == version
-	postponed, last := recorded, s.status.LastScheduledUpgrade
+	postponed := recorded
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		switch {
@@ -248,10 +257,16 @@ func (s *scope) isPostponed(version string) bool {
 		case !maintenance.IsPostponed(job):
 			return false
 		}
-		start, err := maintenance.Time(job.Spec.StartAfter)
-		postponed = postponed || err == nil && last != nil && start.Equal(last.Time) // the cache has the latest UpgradeJob
+		postponed = postponed || s.isLatest(job)
 	}
 	return postponed
+}
+
+// isLatest reports whether an UpgradeJob is the latest recorded one.
+func (s *scope) isLatest(job *maintenancev1beta1.UpgradeJob) bool {
+	start, err := maintenance.Time(job.Spec.StartAfter)
+	last := s.status.LastScheduledUpgrade
+	return err == nil && last != nil && start.Equal(last.Time)
 }
 
 // isOver reports whether the start of a pending update without cron is too long ago, for example
@@ -410,6 +425,10 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 			return err
 		}
 		return s.adopt(ctx, slot, job)
+	}
+	if s.usesCron() && s.hadJob(slot) { // a user has deleted it, and the schedule has changed since
+		s.status.HandledUntil = new(metav1.NewTime(slot.UTC()))
+		return nil
 	}
 	switch {
 	case s.pendingJobs() >= maxPending:
