@@ -136,7 +136,7 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if first := d.First(); first.IsZero() || now.Before(first) {
 		return first, nil
 	}
-	if next := r.drains.nextPass(node.Name, d); now.Before(next) {
+	if next := r.drains.nextPass(node.Name, d); now.Before(next) && !next.After(now.Add(recheckInterval)) { // later if the clock was ahead
 		return next, nil
 	}
 	s := &drainScope{Reconciler: r, node: node, drain: drain, attempt: attempt, log: ctrl.LoggerFrom(ctx), now: now, d: d, refusals: map[types.UID]string{}}

@@ -568,6 +568,22 @@ func TestListsOfPodsAreThrottled(t *testing.T) {
 	}
 }
 
+// The clock is ahead for a while. Afterwards, pods are forced as before.
+func TestClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.addPod("guarded")
+	w.runUntil(50 * time.Minute)
+	w.Process.Clock().Step(30 * time.Minute)
+	w.RunFor(2 * time.Minute)
+	w.Process.Clock().Step(-30 * time.Minute)
+	w.addPod("plain")
+	w.RunFor(6 * time.Minute)
+	if got := w.remainingPods(); got != "guarded" {
+		t.Errorf("remaining pods: %s", got)
+	}
+}
+
 func TestChangedTimeouts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
