@@ -148,7 +148,7 @@ func (b Runbook) phase(ctx context.Context, by clock.PassiveClock, record histor
 	}
 	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()
-	run.Requested, run.RequestedImage = recorded == RecordedRequested, record.RequestedImage
+	run.Requested, run.RequestTime, run.RequestedImage = recorded == RecordedRequested, text.TimeOf(record.RequestTime), record.RequestedImage
 	run.Started = Earliest(text.TimeOf(record.StartTime), text.TimeOf(record.RequestTime)) // a recovered record starts anew
 	observed, answer, err := commit.Commit.Observe(ctx, run)
 	phase := PhaseOf(recorded, observed, run.Confirm, err)

@@ -5,11 +5,13 @@ package controlplane
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // ObserveRequest returns the state of the request for the target, and the current result of the
@@ -24,7 +26,7 @@ func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(cont
 			switch {
 			case !run.Requested:
 				return version.Observe(target)
-			case version.HasBegunSince(target, run.Started) && !version.Observe(target).HasBegun():
+			case version.HasBegunSince(target, requestedSince(run)) && !version.Observe(target).HasBegun():
 				return clusterstate.ObservedBegun
 			}
 			return version.ObserveOwn(target, run.RequestedImage)
@@ -52,6 +54,15 @@ func ObserveRequest(r, live client.Reader, target clusterstate.Target) func(cont
 		}
 		return engine.Observed(observed), answer, nil
 	}
+}
+
+// requestedSince returns a time before which the requested update cannot have started: the request,
+// or the start of the attempt if the clock of the operator was ahead at the request.
+func requestedSince(run engine.Run) time.Time {
+	if run.RequestTime.IsZero() || run.RequestTime.After(run.Now.Add(text.MaxClockSkew)) {
+		return run.Started
+	}
+	return run.RequestTime.Add(-text.MaxClockSkew)
 }
 
 // IsCommenced reports whether the cluster is at the target or being updated to it. A negative

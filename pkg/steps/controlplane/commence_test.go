@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
@@ -495,4 +496,30 @@ func TestWaitUntilSettled(t *testing.T) {
 			t.Errorf("got %v, %v", result, err)
 		}
 	})
+}
+
+// The target was installed between the start of the attempt and its request, and replaced again.
+func TestObserveRequest_target_replaced_before_the_request(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	now := started.Add(4 * time.Hour)
+	for name, tc := range map[string]struct {
+		began, requested time.Time
+		want             clusterstate.Observed
+	}{
+		"before the request":                       {began: started.Add(time.Hour), requested: now.Add(-time.Minute), want: clusterstate.ObservedPending},
+		"after the request":                        {began: now.Add(-time.Hour), requested: now.Add(-time.Hour), want: clusterstate.ObservedBegun},
+		"after the request, by a clock in advance": {began: now.Add(-time.Hour), requested: now.Add(time.Hour), want: clusterstate.ObservedBegun},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := testCluster(t, nil, at(updating("4.4.6"), installed("4.4.5"), desired("4.4.6"), unobserved, func(v *configv1.ClusterVersion) {
+				v.Status.History[1].StartedTime = metav1.NewTime(tc.began)
+			}))
+			run := engine.Run{Started: started, Now: now, Requested: true, RequestTime: tc.requested}
+			if got, _, err := controlplane.ObserveRequest(r, r, target)(t.Context(), run); err != nil || got != engine.Observed(tc.want) {
+				t.Errorf("got %d, want %d, %v", got, tc.want, err)
+			}
+		})
+	}
 }
