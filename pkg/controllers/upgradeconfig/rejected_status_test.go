@@ -152,7 +152,7 @@ func TestRejectedStatus_stops_the_pass(t *testing.T) {
 						return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
 					}
 				case "patch ClusterVersion":
-					if saves >= save {
+					if saves >= save && w.requested() == "" { // a withdrawal is no request
 						requests++
 					}
 				}
@@ -161,6 +161,9 @@ func TestRejectedStatus_stops_the_pass(t *testing.T) {
 			w.RunFor(20 * time.Minute)
 			if requests > 0 {
 				t.Errorf("the ClusterVersion was patched %d times after the end; %s", requests, w.describe())
+			}
+			if w.requested() != "" && w.cluster.ClusterVersion().Status.History[0].Version != desired {
+				t.Errorf("%s is still requested; %s", w.requested(), w.describe())
 			}
 			w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False StatusInvalid", message: "rejected the status", finished: true})
 		})

@@ -193,3 +193,32 @@ func TestRejectedStatus_is_accepted_again(t *testing.T) {
 	}
 	w.untilEnded()
 }
+
+// TestRejectedStatus_withdraws_the_request ends an attempt whose request is pending: nothing would watch the
+// update.
+func TestRejectedStatus_withdraws_the_request(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(maintenancev1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", nil)
+	left := 0
+	w := newWorld(t, func(w *world) {
+		w.plan = simulation.Fault{Outcome: simulation.Refuse, Err: invalid}.If(func(r simulation.Request) bool {
+			if left == 0 || r.Kind != "UpgradeJob" || r.Subresource != "status" {
+				return false
+			}
+			left--
+			return true
+		})
+	})
+	w.cluster.Rejection = "the signature is missing"
+	w.Create(newJob(soon))
+	w.untilStep("UpgradeCommenced")
+	w.settle()
+	if w.commits != 1 || w.cluster.ClusterVersion().Spec.DesiredUpdate == nil {
+		t.Fatalf("nothing is requested; %s", w.describe())
+	}
+	left = 1
+	w.untilEnded()
+	if got := w.cluster.ClusterVersion().Spec.DesiredUpdate; got != nil || w.record().Reason != "StatusInvalid" {
+		t.Errorf("%+v is requested; %s", got, w.describe())
+	}
+}
