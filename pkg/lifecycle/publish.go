@@ -84,7 +84,7 @@ func (s *scope[T]) publishFormer(ctx context.Context) (time.Time, error) {
 		}
 		former := *s
 		former.record = *record.DeepCopy()
-		if retry := s.memory.republished.Add(maxRequeue); s.now.Before(retry) {
+		if retry := s.retryAt(s.memory.republished); !retry.IsZero() {
 			return retry, nil
 		}
 		if err := former.publishResult(ctx); err != nil {
@@ -98,6 +98,15 @@ func (s *scope[T]) publishFormer(ctx context.Context) (time.Time, error) {
 		s.obj = former.obj
 	}
 	return time.Time{}, nil
+}
+
+// retryAt returns when to try again what has failed at a time, or zero for now, also if that time is in the future:
+// a clock was ahead.
+func (s *scope[T]) retryAt(failed time.Time) time.Time {
+	if retry := failed.Add(maxRequeue); !failed.After(s.now) && s.now.Before(retry) {
+		return retry
+	}
+	return time.Time{}
 }
 
 // endedWithin reports whether the attempt ended less than d ago.

@@ -88,7 +88,7 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 
 // reconcile does what can be done now, and returns when the next pass is due, or zero for never.
 func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
-	if retry := s.rejectedUntil(); s.now.Before(retry) {
+	if retry := s.rejectedUntil(); !retry.IsZero() {
 		return retry, nil
 	}
 	if err := s.lock.ReleaseOrphaned(ctx, s.holder(s.obj)); err != nil {
@@ -429,7 +429,7 @@ func (s *scope[T]) finish(ctx context.Context) (time.Time, error) {
 	if !pending && (!s.hasFinalizer() || s.record.StartTime == nil) {
 		return time.Time{}, s.release(ctx)
 	}
-	if retry := s.memory.republished.Add(maxRequeue); pending && !s.endedWithin(publishTimeout) && s.now.Before(retry) {
+	if retry := s.retryAt(s.memory.republished); pending && !s.endedWithin(publishTimeout) && !retry.IsZero() {
 		return retry, s.releaseLock(ctx)
 	}
 	err := s.publishResult(ctx)

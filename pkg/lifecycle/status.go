@@ -445,7 +445,7 @@ func (s *scope[T]) rejectedUntil() time.Time {
 	if !s.isRejected(s.obj) || s.deleted() {
 		return time.Time{}
 	}
-	return s.rejected.get(client.ObjectKeyFromObject(s.obj)).at.Add(maxRequeue)
+	return s.retryAt(s.rejected.get(client.ObjectKeyFromObject(s.obj)).at)
 }
 
 // isRejected reports whether the API server has rejected every status of this object so far.

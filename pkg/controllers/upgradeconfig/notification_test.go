@@ -90,6 +90,24 @@ func TestResultIsDeliveredByALaterProcess(t *testing.T) {
 	}
 }
 
+// The clock was ahead when the receiver was last tried in vain.
+func TestResultIsDelivered_after_the_clock_was_ahead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	webhook := &lossyWebhook{down: true}
+	w.reconciler.lifecycle.Notifier.Webhook = webhook
+	w.runToCompletion()
+	w.RunFor(10 * time.Minute)
+	w.Process.Clock().Step(12 * time.Hour)
+	w.RunFor(10 * time.Minute)
+	w.Process.Clock().Step(-12 * time.Hour)
+	webhook.down = false
+	w.RunFor(20 * time.Minute)
+	if webhook.delivered == 0 {
+		t.Errorf("the result is not delivered; %s", w.describe())
+	}
+}
+
 func TestEachAttemptIsNotifiedAlsoIfItsNumberWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
