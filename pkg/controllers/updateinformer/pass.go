@@ -224,11 +224,10 @@ func (p *pass) handler(name string) (updatev1beta1.InformerHandler, bool) {
 // pollStatus requests insights about the update in progress if they are due.
 func (p *pass) pollStatus(ctx context.Context) {
 	handler, reports := p.handler(hooksv1alpha.HandlerStatus)
-	switch last, known := p.answer(p.informer.Name); {
+	last, _ := p.answer(p.informer.Name)
+	switch {
 	case !reports:
-		if !known || last.Result != insight.NotQueried {
-			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
-		}
+		p.answerNotQueried(last)
 		p.recheck = false
 		if p.failing == hooksv1alpha.HandlerStatus {
 			p.succeed(ctx, hooksv1alpha.HandlerStatus)
@@ -236,8 +235,8 @@ func (p *pass) pollStatus(ctx context.Context) {
 		return
 	case p.interval == 0 && !p.recheck:
 		p.pollAt, p.waitingSince = time.Time{}, time.Time{}
-		if !known {
-			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
+		if last.Result != insight.Success {
+			p.answerNotQueried(last)
 		}
 		return
 	case p.now.Before(p.pollAt):
@@ -264,7 +263,19 @@ func (p *pass) pollStatus(ctx context.Context) {
 	case p.now.Sub(p.waitingSince) < waitLimitStatus:
 		p.pollAt = p.now.Add(waitInterval)
 	}
+	if p.interval == 0 && answer.Result != insight.Success {
+		p.answerNotQueried(last)
+		return
+	}
 	p.setAnswer(answer)
+}
+
+// answerNotQueried replaces the last answer of a usable informer that is not queried. Otherwise, the
+// informer would count as disabled, failing, or waiting until the next update.
+func (p *pass) answerNotQueried(last insight.Answer) {
+	if last.Result != insight.NotQueried {
+		p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
+	}
 }
 
 // pollPlans requests insights for plans if they are due.

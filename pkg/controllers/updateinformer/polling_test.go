@@ -365,6 +365,83 @@ func TestDisabled_and_deleted_informers(t *testing.T) {
 }
 
 // setOnline sets the condition Online, as the informer would.
+// TestIdle_informer_has_no_problem ends an update while the last answer of an informer was no success.
+// The informer is not queried until the next update, so nothing else would end the insight about it.
+func TestIdle_informer_has_no_problem(t *testing.T) {
+	t.Parallel()
+	var shop updatev1beta1.UpdateInformer // before its deletion
+	for name, tc := range map[string]struct {
+		during func(*testing.T, *world)
+		result insight.Result // during the update
+		fix    func(*testing.T, *world)
+	}{
+		"not discovered": {
+			during: func(_ *testing.T, w *world) { w.answerDiscovery(answering("no JSON")) },
+			result: insight.Invalid, fix: func(_ *testing.T, w *world) { w.answerDiscovery(nil) },
+		},
+		"without a Service": {
+			during: func(t *testing.T, w *world) {
+				t.Helper()
+				must(t, w.client.Delete(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
+			},
+			result: insight.Unreachable, fix: func(t *testing.T, w *world) {
+				t.Helper()
+				must(t, w.client.Create(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
+			},
+		},
+		"waiting": {during: func(_ *testing.T, w *world) { w.answer(answering(wait)) }, result: insight.Wait},
+		"failing": {
+			during: func(_ *testing.T, w *world) { w.answer(answering(strings.Replace(wait, "Wait", "Failure", 1))) }, result: insight.Failure,
+		},
+		"disabled": {
+			during: func(_ *testing.T, w *world) {
+				w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.Enabled = new(false) })
+			},
+			result: insight.Disabled, fix: func(_ *testing.T, w *world) {
+				w.changeInformer(func(i *updatev1beta1.UpdateInformer) { i.Spec.Enabled = nil })
+			},
+		},
+		"re-created": {
+			during: func(t *testing.T, w *world) {
+				t.Helper()
+				w.pass()
+				must(t, w.client.Get(t.Context(), client.ObjectKey{Name: "shop"}, &shop))
+				must(t, w.client.Delete(t.Context(), &shop))
+			},
+			result: insight.Deleted, fix: func(t *testing.T, w *world) {
+				t.Helper()
+				again := &updatev1beta1.UpdateInformer{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "again", Generation: 1}, Spec: shop.Spec}
+				must(t, w.client.Create(t.Context(), again))
+			},
+		},
+		"answering": {during: func(*testing.T, *world) {}, result: insight.Success},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.update(true, true)
+			tc.during(t, w)
+			w.runFor(5 * time.Minute)
+			if got := w.result().Result; got != tc.result {
+				t.Fatalf("during the update, the answer is %s, want %s", got, tc.result)
+			}
+			w.update(false, false)
+			w.runFor(time.Minute)
+			if tc.fix != nil {
+				tc.fix(t, w)
+			}
+			w.runFor(time.Minute)
+			want := insight.NotQueried
+			if tc.result == insight.Success {
+				want = insight.Success
+			}
+			if got := w.result().Result; got != want {
+				t.Errorf("on the idle cluster, the answer is %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 func (w *world) setOnline(status metav1.ConditionStatus, reason string, beat time.Time) {
 	w.changeInformer(func(i *updatev1beta1.UpdateInformer) {
 		i.Status.Conditions = slices.DeleteFunc(i.Status.Conditions, func(c updatev1beta1.InformerCondition) bool { return c.Type == updatev1beta1.ConditionOnline })
