@@ -72,7 +72,7 @@ func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	}
 	status.PastUpdates = pastUpdates(in.Previous, in.Facts, c.settled())
 	status.Assessment = new(c.assess(status))
-	Fit(&status)
+	Fit(&status, in.Previous.ControlPlane, now)
 	return status
 }
 

@@ -9,8 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
@@ -28,20 +27,22 @@ const (
 
 // Fit shortens a status larger than MaxBytes. Starting with the lowest level, it removes descriptions, then
 // merges the insights about the nodes of a pool, and finally drops insights. An insight with the reason
-// Truncated reports the counts.
-func Fit(status *updatev1beta1.UpdateStatusStatus) { fit(status, MaxBytes) }
-
-func fit(status *updatev1beta1.UpdateStatusStatus, limit int) {
-	if bound(status) <= limit || size(status) <= limit {
+// Truncated reports the counts. If the published control plane has that insight, it keeps its times.
+func Fit(status *updatev1beta1.UpdateStatusStatus, published *updatev1beta1.ControlPlaneStatus, now time.Time) {
+	if bound(status) <= MaxBytes {
 		return
 	}
-	f := &fitting{status: status, left: size(status) - limit + noteBytes}
+	f := &fitting{status: status, left: statusSize(status) - MaxBytes}
+	if f.left <= 0 {
+		return
+	}
+	f.left += noteBytes
 	for _, shorten := range []func(level int){f.dropDescriptions, f.rollUp, f.drop} {
 		for level := 0; level < maxLevels && f.left > 0; level++ {
 			shorten(level)
 		}
 	}
-	f.note()
+	f.note(published, now)
 }
 
 // fitting is the state of one call of Fit.
@@ -155,18 +156,37 @@ func (f *fitting) drop(level int) {
 }
 
 // note adds the insight that describes what was removed.
-func (f *fitting) note() {
-	at := metav1.Time{}
-	if f.status.ObservedTime != nil {
-		at = *f.status.ObservedTime
-	}
+func (f *fitting) note(published *updatev1beta1.ControlPlaneStatus, now time.Time) {
 	summary := fmt.Sprintf("The status is too large: it lacks %d descriptions and %d insights, and shows %d insights about nodes together.", f.descriptions, f.dropped, f.nodes)
-	made := insight.About("status", updatev1beta1.ReasonTruncated, updatev1beta1.LevelInfo, summary, "", at.Time)
-	made.FirstObservedTime = at
+	made := insight.About("status", updatev1beta1.ReasonTruncated, updatev1beta1.LevelInfo, summary, "", now)
 	if f.status.ControlPlane == nil {
 		f.status.ControlPlane = &updatev1beta1.ControlPlaneStatus{}
 	}
-	f.status.ControlPlane.UpdateInformers = withOwn(f.status.ControlPlane.UpdateInformers, []updatev1beta1.Insight{made})
+	f.status.ControlPlane.UpdateInformers = insight.AddOwn(f.status.ControlPlane.UpdateInformers, made, published)
+}
+
+// statusSize returns the length of a status encoded as JSON, or a few bytes more. It encodes one insight at a
+// time, because informers that name many pools can make the whole status larger than the memory limit.
+func statusSize(status *updatev1beta1.UpdateStatusStatus) int {
+	sum := 0
+	without := func(s updatev1beta1.Section) updatev1beta1.Section {
+		informers := make([]updatev1beta1.InformerInsights, 0, len(s.UpdateInformers))
+		for _, of := range s.UpdateInformers {
+			sum += sizeOf(of.Insights) + len(`,"insights":[]`)
+			informers = append(informers, updatev1beta1.InformerInsights{Name: of.Name})
+		}
+		s.UpdateInformers = informers
+		return s
+	}
+	rest := *status
+	if rest.ControlPlane != nil {
+		rest.ControlPlane = &updatev1beta1.ControlPlaneStatus{Section: without(rest.ControlPlane.Section)}
+	}
+	rest.WorkerPools = slices.Clone(rest.WorkerPools)
+	for i := range rest.WorkerPools {
+		rest.WorkerPools[i].Section = without(rest.WorkerPools[i].Section)
+	}
+	return sum + size(&rest)
 }
 
 // size returns the length of a value encoded as JSON.

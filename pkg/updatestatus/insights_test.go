@@ -281,12 +281,12 @@ func TestFit(t *testing.T) {
 	t.Parallel()
 	small := large(10)
 	before := encode(t, small)
-	if updatestatus.Fit(&small); encode(t, small) != before {
+	if updatestatus.Fit(&small, nil, now); encode(t, small) != before {
 		t.Error("a small status was changed")
 	}
 	for _, insights := range []int{400, 1000, 5000} {
 		status := large(insights)
-		updatestatus.Fit(&status)
+		updatestatus.Fit(&status, nil, now)
 		if size := len(encode(t, status)); size > updatestatus.MaxBytes || size < updatestatus.MaxBytes/20 {
 			t.Errorf("%d insights: %d bytes", insights, size)
 		}
@@ -304,11 +304,22 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestFit_Quiet checks that a status that is too large does not change while nothing else does.
+func TestFit_Quiet(t *testing.T) {
+	t.Parallel()
+	before, after := large(1000), large(1000)
+	updatestatus.Fit(&before, nil, now)
+	updatestatus.Fit(&after, before.ControlPlane, now.Add(time.Hour))
+	if changed, err := updatestatus.HasChanged(before, after); err != nil || changed {
+		t.Errorf("the status has changed (%v):\n%s", err, cmp.Diff(before.ControlPlane, after.ControlPlane))
+	}
+}
+
 // TestFit_LowestLevelFirst checks that severe insights keep their descriptions longer than others.
 func TestFit_LowestLevelFirst(t *testing.T) {
 	t.Parallel()
 	status := large(500)
-	updatestatus.Fit(&status)
+	updatestatus.Fit(&status, nil, now)
 	kept := map[updatev1beta1.Level]int{}
 	for _, i := range status.WorkerPools[1].UpdateInformers[0].Insights {
 		if i.Impact.Description != "" {

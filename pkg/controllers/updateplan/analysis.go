@@ -102,7 +102,7 @@ func (p *pass) evaluate(ctx context.Context) error {
 		r.completedAt = p.now
 	}
 	p.state.insights.Settle(p.now)
-	all := keepTimes(p.state.insights.Insights(), updateplan.Insights(p.published))
+	all := p.state.insights.Insights()
 	p.report(all, facts)
 	return p.write(ctx, updateplan.Flatten(all), analysis)
 }
@@ -158,8 +158,9 @@ func (p *pass) report(all []updatev1beta1.InformerInsights, facts checks.Facts) 
 	sized := updatev1beta1.UpdateStatusStatus{
 		ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: p.state.insights.RecentlyResolved(), ObservedTime: status.LastAnalysisTime,
 	}
-	updatestatus.Fit(&sized)
+	updatestatus.Fit(&sized, p.published.ControlPlane, p.now)
 	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
+	keepTimes(status, updateplan.Insights(p.published))
 }
 
 // capacityUIDs is the prefix of the UIDs of findings about the requests of pods. Like other
@@ -185,7 +186,7 @@ func (p *pass) readiness(facts checks.Facts) insight.Answer {
 
 // keepTimes restores the acquisition times of insights that are otherwise unchanged, so an
 // unchanged plan is not written.
-func keepTimes(all []updatev1beta1.InformerInsights, published []updateplan.Reported) []updatev1beta1.InformerInsights {
+func keepTimes(status *updatev1beta1.UpdatePlanStatus, published []updateplan.Reported) {
 	before := map[string]metav1.Time{}
 	same := map[string]updatev1beta1.Insight{}
 	for i := range published {
@@ -194,16 +195,17 @@ func keepTimes(all []updatev1beta1.InformerInsights, published []updateplan.Repo
 		of.AcquisitionTime = metav1.Time{}
 		same[of.UUID] = of
 	}
-	for i := range all {
-		for j := range all[i].Insights {
-			of := &all[i].Insights[j]
-			at := of.AcquisitionTime
-			of.AcquisitionTime = metav1.Time{}
-			if old, known := same[of.UUID]; known && equalInsights(&old, of) {
-				at = before[of.UUID]
+	for _, section := range status.Sections() {
+		for _, informer := range section.UpdateInformers {
+			for i := range informer.Insights {
+				of := &informer.Insights[i]
+				at := of.AcquisitionTime
+				of.AcquisitionTime = metav1.Time{}
+				if old, known := same[of.UUID]; known && equalInsights(&old, of) {
+					at = before[of.UUID]
+				}
+				of.AcquisitionTime = at
 			}
-			of.AcquisitionTime = at
 		}
 	}
-	return all
 }

@@ -114,6 +114,39 @@ func TestPlanFollowsWithoutWrites(t *testing.T) {
 	}
 }
 
+// TestPlanBeyondTheSizeLimitIsWrittenOnce follows a plan whose status lacks descriptions because it would be too large,
+// including the description of a finding that each pass makes again.
+func TestPlanBeyondTheSizeLimitIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	degraded := operator("dns", configv1.ConditionTrue)
+	degraded.Status.Conditions[1].Reason = "Broken"
+	w.Must(w.Set(degraded))
+	var uids []string
+	for i := range 64 {
+		uids = append(uids, fmt.Sprintf("uid-%d", i))
+	}
+	for _, name := range []string{"one", "two", "three", "four"} {
+		w.informer(name)
+		w.answer(name, insight.Success, uids...)
+		for i := range uids {
+			impact := &w.remote.answers[name].Insights[i].Impact
+			impact.Level, impact.Description = updatev1beta1.LevelCritical, strings.Repeat("long ", 800)
+		}
+	}
+	w.create(target)
+	w.RunFor(time.Minute)
+	plan := w.get(target)
+	truncated := func(of updateplan.Reported) bool { return of.Insight.UID == updatev1beta1.ReasonTruncated+"/status" }
+	if !slices.ContainsFunc(updateplan.Insights(&plan.Status), truncated) {
+		t.Fatal("the status is not truncated")
+	}
+	w.RunFor(50 * time.Minute)
+	if got := w.get(target).ResourceVersion; got != plan.ResourceVersion {
+		t.Errorf("a plan in which nothing changed was written: %s, then %s", plan.ResourceVersion, got)
+	}
+}
+
 func TestPlanWaitsForInformers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
