@@ -64,7 +64,7 @@ func (c *cluster) watch(shown bool) []updatev1beta1.WatchedFact {
 	if !shown {
 		c.covered = nil
 	}
-	var groups []watched
+	var list watchlist
 	seen := map[string]bool{}
 	for _, s := range c.sections {
 		for _, i := range s.insights {
@@ -73,10 +73,11 @@ func (c *cluster) watch(shown bool) []updatev1beta1.WatchedFact {
 				continue
 			}
 			seen[key] = true
-			groups = addWatched(groups, c.watchedInsight(s, i))
+			list.add(c.watchedInsight(s, i))
 		}
-		groups = c.addStalled(groups, s)
+		c.addStalled(&list, s)
 	}
+	groups := list.groups
 	slices.SortStableFunc(groups, func(a, b watched) int {
 		return cmp.Or(cmp.Compare(b.level.Rank(), a.level.Rank()), cmp.Compare(a.group, b.group), cmp.Compare(order(b.kind), order(a.kind)),
 			a.since.Compare(b.since), cmp.Compare(a.reason, b.reason), cmp.Compare(a.summary, b.summary))
@@ -168,9 +169,9 @@ func (c *cluster) failingDetail(s *section) string {
 }
 
 // addStalled adds parts that have not changed for too long in a section that has.
-func (c *cluster) addStalled(groups []watched, s *section) []watched {
+func (c *cluster) addStalled(list *watchlist, s *section) {
 	if s.state == updatev1beta1.StateStuck {
-		return groups
+		return
 	}
 	for _, p := range s.parts {
 		if p.unknown || s.controlPlane || c.now.Sub(p.lastChange) < c.limit(s, p) {
@@ -183,25 +184,41 @@ func (c *cluster) addStalled(groups []watched, s *section) []watched {
 			}
 			w.reason = ReasonDrainStalled
 		}
-		groups = addWatched(groups, w)
+		list.add(w)
 	}
-	return groups
 }
 
-// addWatched adds a group. If a group with the same informer, reason, and level exists and one clause can
-// describe both, it adds the objects to that group. Insights of third parties keep their own words.
-func addWatched(groups []watched, w watched) []watched {
-	for i := range groups {
-		g := &groups[i]
-		if g.group != w.group || g.reason != w.reason || g.level != w.level || g.before != w.before || g.summary != w.summary && (!g.hasClause() || !w.hasClause()) {
-			continue
-		}
-		g.names = append(g.names, w.names...)
-		g.details = append(g.details, w.details...)
-		g.since = earlier(g.since, w.since)
-		return groups
+// watchlist holds groups of facts. Informers may report thousands, so groups are found by their key.
+type watchlist struct {
+	groups []watched
+	byKey  map[watchedKey]int
+}
+
+type watchedKey struct {
+	group, reason, summary string
+	level                  updatev1beta1.Level
+	before                 bool
+}
+
+// add adds a group. If a group with the same informer, reason, and level exists and one clause can describe
+// both, it adds the objects to that group. Insights of third parties keep their own words.
+func (l *watchlist) add(w watched) {
+	key := watchedKey{group: w.group, reason: w.reason, summary: w.summary, level: w.level, before: w.before}
+	if w.hasClause() {
+		key.summary = ""
 	}
-	return append(groups, w)
+	i, found := l.byKey[key]
+	if !found {
+		if l.byKey == nil {
+			l.byKey = map[watchedKey]int{}
+		}
+		l.byKey[key], l.groups = len(l.groups), append(l.groups, w)
+		return
+	}
+	g := &l.groups[i]
+	g.names = append(g.names, w.names...)
+	g.details = append(g.details, w.details...)
+	g.since = earlier(g.since, w.since)
 }
 
 func (w *watched) publish() updatev1beta1.WatchedFact {

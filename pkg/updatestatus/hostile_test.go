@@ -8,9 +8,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -62,5 +64,16 @@ func TestCompute_Memory(t *testing.T) { //nolint:paralleltest // it measures the
 		if peak = max(peak, stats.HeapInuse); peak > limit {
 			t.Fatalf("%d MiB are in use, limit %d MiB", peak>>20, limit>>20)
 		}
+	}
+}
+
+// TestCompute_ManyReasons limits the time of a pass over 10,240 insights that have nothing in common. Comparing each with
+// each other took a second.
+func TestCompute_ManyReasons(t *testing.T) {
+	t.Parallel()
+	const limit = 500 * time.Millisecond
+	in := flooded(t, 32, "", false)
+	if took := simulation.FastestPass(t, 1, func() { updatestatus.Compute(in) }); took > limit {
+		t.Errorf("a pass takes %s, limit %s", took, limit)
 	}
 }
