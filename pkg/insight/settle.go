@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // KeepOnly treats informers that are not in names as deleted, except built-in informers. The caller must name
@@ -147,14 +148,14 @@ func isExpired(r updatev1beta1.RetainedInsight, now time.Time) bool {
 // EndUpdate ends the insights of an update once no update is in progress, because informers are not queried
 // then. It retains unacknowledged insights that need attention after the update, up to RetainLimit. After
 // that they are hidden for as long as the latest answer contains them. Built-in informers decide for
-// themselves what applies.
+// themselves what applies, except for alerts, which are read only during an update.
 func (s Store) EndUpdate(acknowledged []string, now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(uuid string, r updatev1beta1.RetainedInsight) bool {
 		i := s.m.informers[r.UpdateInformer]
 		return i == nil || i.entries[uuid] == nil
 	})
 	for name, i := range s.m.informers {
-		if !IsBuiltIn(name) {
+		if !IsBuiltIn(name) || name == checks.InformerAlerts {
 			s.endUpdate(i, acknowledged, now)
 		}
 	}

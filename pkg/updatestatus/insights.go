@@ -23,7 +23,8 @@ func applyBuiltIn(state insight.Store, facts checks.Facts) {
 	var lists [][]updatev1beta1.Insight
 	for _, informer := range checks.Informers() {
 		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true, Unread: facts.Unread(checks.Update)}
-		if slices.ContainsFunc(informer.Requires, func(s checks.FactSource) bool { return !facts.Has(s) }) {
+		if slices.ContainsFunc(informer.Requires, func(s checks.FactSource) bool { return !facts.Has(s) }) ||
+			informer.Name == checks.InformerAlerts && !facts.Updating() { // alerts are not read, and may still fire
 			answer.Result = insight.Failure
 		}
 		for _, finding := range informer.Find(facts) {

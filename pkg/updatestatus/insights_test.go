@@ -16,6 +16,7 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
@@ -226,6 +227,24 @@ func TestCompute_AfterUpdate(t *testing.T) {
 	})
 	if len(acknowledged.AfterUpdate) != 0 {
 		t.Errorf("acknowledged: %+v", acknowledged.AfterUpdate)
+	}
+}
+
+// TestCompute_AlertAfterUpdate checks that an alert that fires to the end of the update does not count as
+// resolved, because alerts are not read after it.
+func TestCompute_AlertAfterUpdate(t *testing.T) {
+	t.Parallel()
+	facts := newCluster(4, 2).facts(t)
+	delete(facts.Missing, checks.SourceAlerts)
+	facts.Alerts = []clusterstate.Alert{{Name: "EtcdSlow", Severity: "critical", Firing: true, Since: now.Add(-time.Minute)}}
+	state := insight.NewStore()
+	during := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: state})
+	if got := uidsOf(section(during, ""), checks.InformerAlerts); len(got) != 1 {
+		t.Fatalf("during the update: %v", got)
+	}
+	after := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(time.Minute)), Insights: state, Previous: during})
+	if got := uidsOf(section(after, ""), checks.InformerAlerts); got != nil || len(after.RecentlyResolved) != 0 {
+		t.Errorf("after the update: %v, resolved %+v", got, after.RecentlyResolved)
 	}
 }
 
