@@ -361,14 +361,15 @@ func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 		case limited && before.UUID == "":
 			i.admitted = append(i.admitted, now)
 		}
-		if r.FirstObservedTime.IsZero() {
-			r.FirstObservedTime = metav1.NewTime(at.UTC().Truncate(time.Second))
-		}
+		since := metav1.NewTime(at.UTC().Truncate(time.Second))
 		if before.UUID != "" && now.Sub(before.ResolvedTime.Time) < Memory {
-			r.FirstObservedTime, r.Flaps = before.FirstObservedTime, before.Flaps
+			since, r.Flaps = before.FirstObservedTime, before.Flaps
 			if before.Reason == updatev1beta1.ResolutionResolved {
 				r.Flaps++
 			}
+		}
+		if r.FirstObservedTime.IsZero() { // built-in informers may know when the problem began
+			r.FirstObservedTime = since
 		}
 		delete(i.resolved, r.UUID)
 		i.entries[r.UUID] = &entry{insight: r}

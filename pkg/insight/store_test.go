@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
@@ -90,6 +91,29 @@ func resolvedIn(store insight.Store) []string {
 		all = append(all, fmt.Sprintf("%s: %s %d", r.Summary, r.Reason, int(r.ResolvedTime.Sub(received).Seconds())))
 	}
 	return all
+}
+
+// TestStore_ProblemThatReturns lets a node fail twice within a day. The status shows since when it has failed,
+// so the first failure does not count.
+func TestStore_ProblemThatReturns(t *testing.T) {
+	t.Parallel()
+	store := insight.NewStore()
+	pass := func(after int, since ...int) {
+		answer := insight.Answer{Informer: checks.InformerNodes, Result: insight.Success, Live: true, At: second(after)}
+		for _, at := range since {
+			answer.Insights = append(answer.Insights, insight.FromFinding(answer.Informer, checks.Finding{
+				Scope: checks.ScopeControlPlane, Reason: "NodeNotReady", Level: checks.LevelWarning, Since: second(at),
+				Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}},
+			}, answer.At))
+		}
+		store.Apply(answer, answer.At)
+	}
+	pass(700, 0)
+	pass(800)
+	pass(4300, 3600)
+	if diff := cmp.Diff([]string{"NodeNotReady/Node/worker-1 first 3600 flaps 1"}, shown(store, checks.InformerNodes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestStore_LifeCycle(t *testing.T) {
