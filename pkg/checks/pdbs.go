@@ -16,6 +16,9 @@ import (
 // findPDBs finds budgets that allow no disruptions, cannot be computed, or are not observed yet. It also
 // finds pairs of budgets that guard the same pod, because the Eviction API never evicts such a pod.
 func findPDBs(in Facts, phase RulePhase) []Finding {
+	if phase == Plan && in.neverDrains() {
+		return nil
+	}
 	found := slices.Concat(in.blockingPDBs(), in.overlappingPDBs())
 	if phase == Gate {
 		return found

@@ -175,7 +175,7 @@ func findRemovedAPIs(in Facts, _ RulePhase) []Finding {
 }
 
 func findCapacity(in Facts, _ RulePhase) []Finding {
-	if !in.Has(SourcePodRequests) || !in.Has(SourceNodes) || !in.Has(SourcePools) {
+	if !in.Has(SourcePodRequests) || !in.Has(SourceNodes) || !in.Has(SourcePools) || in.neverDrains() {
 		return nil
 	}
 	byPool := map[string][]NodeLoad{}
@@ -192,6 +192,10 @@ func findCapacity(in Facts, _ RulePhase) []Finding {
 	}
 	return found
 }
+
+// neverDrains reports whether the cluster has a single node. The machine config operator does not drain it,
+// because there is no other node for its pods.
+func (f Facts) neverDrains() bool { return len(f.Nodes) == 1 && f.Has(SourceNodes) }
 
 // planAlerts returns findings for the relevant firing alerts. For each name and namespace, it picks the most
 // severe and then the oldest.

@@ -168,6 +168,10 @@ func TestReadiness(t *testing.T) {
 			r.facts.PDBOverlaps = []clusterstate.PDBPair{{blockedBudget("web"), blockedBudget("api")}}
 			r.facts.UncomparedPDBs = []string{"bank"}
 		}, []string{"warning pdb/shop/api/web/PDBsOverlap", "warning unreadable/pdb-overlaps"}},
+		"single node": {patchTarget, func(r *ready) {
+			r.nodes = r.nodes[:1]
+			r.facts.PDBs, r.facts.UncomparedPDBs = []clusterstate.PDB{blockedBudget("api")}, []string{"bank"}
+		}, nil},
 		"no room": {patchTarget, func(r *ready) {
 			r.plan.Loads["worker-1"]["cpu"] = checks.Load{Allocatable: 4, Requested: 4, Movable: 1}
 		}, []string{"warning capacity/worker"}},
