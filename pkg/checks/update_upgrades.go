@@ -6,7 +6,6 @@ package checks
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,9 +70,18 @@ func sanitized(message, reason string) string {
 	return cmp.Or(text.Sanitize(message, text.MaxReason), text.Sanitize(reason, text.MaxReason))
 }
 
-// isInstalled reports whether an upgrade's version was ever completely installed.
+// isInstalled reports whether an upgrade's version was completely installed and not rolled back since.
 func (f Facts) isInstalled(u *Upgrade) bool {
-	return slices.ContainsFunc(f.Version.Updates, func(update clusterstate.Update) bool { return update.Completed && update.Version == u.To })
+	for i, update := range f.Version.Updates { // latest first
+		switch {
+		case !update.Completed:
+		case update.Version == u.To:
+			return true
+		case f.Version.UpdateKind(i) == clusterstate.UpdateDowngrade:
+			return false
+		}
+	}
+	return false
 }
 
 // isFailed reports whether the latest attempt of an upgrade failed, its version is not installed, and nothing

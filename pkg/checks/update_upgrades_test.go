@@ -150,6 +150,31 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
+// TestUpgrades_after_a_rollback rolls the cluster back from the release of an upgrade. The upgrade to it is not installed
+// then, although the history has its release.
+func TestUpgrades_after_a_rollback(t *testing.T) {
+	t.Parallel()
+	failed := newRecord(stepDone(), stepFailed())
+	failed.Version, failed.Phase, failed.CompleteTime = newRelease, history.PhaseFailed, new(ago(10*time.Minute))
+	for want, records := range map[string][]history.Record{"UpgradeScheduled": nil, "UpgradeFailed": {failed}} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.complete()
+			c.version.Status.History = append([]configv1.UpdateHistory{
+				{State: configv1.CompletedUpdate, StartedTime: ago(50 * time.Minute), CompletionTime: new(ago(40 * time.Minute)), Version: oldRelease, Image: "quay.io/r@sha256:5"},
+			}, c.version.Status.History...)
+			config := newConfig()
+			config.Spec.Desired.Version, config.Status.History = newRelease, records
+			c.others = append(c.others, config)
+			found := find(t, checks.InformerUpgrades, c.facts(t))
+			if len(found) != 1 || found[0].Reason != want {
+				t.Errorf("found %+v, want %s", found, want)
+			}
+		})
+	}
+}
+
 // newJob returns an UpgradeJob whose second attempt is at step B.
 func newJob(change func(*history.Record)) *maintenancev1beta1.UpgradeJob {
 	record := newRecord(stepDone(), stepRunning())
