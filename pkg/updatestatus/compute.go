@@ -5,6 +5,7 @@ package updatestatus
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +39,11 @@ type Input struct {
 	// ControllerForbidden is set if the user lacks permission to read what the Update Status Controller
 	// publishes.
 	ControllerForbidden bool
+}
+
+// Acknowledged returns the UUIDs in the annotation with which users acknowledge insights after an update.
+func Acknowledged(object *updatev1beta1.UpdateStatus) []string {
+	return strings.FieldsFunc(object.Annotations[updatev1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // Compute returns the status. It keeps the transition times of unchanged conditions and the times when

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -204,7 +203,7 @@ func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateSt
 	r.insights.KeepOnly(existing, gathered.Now) // some may have been deleted while no controller was running
 	status := updatestatus.Compute(updatestatus.Input{
 		Facts: gathered, Insights: r.insights, Previous: object.Status,
-		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
+		Acknowledged: updatestatus.Acknowledged(object), Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
 	})
 	var err error
 	status.StartableReleases, err = r.startable(ctx, gathered)
@@ -278,9 +277,4 @@ func (r *Reconciler) setRequest(gathered checks.Facts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.request = &spec
-}
-
-// acknowledged returns the UUIDs that a user has acknowledged.
-func acknowledged(object *updatev1beta1.UpdateStatus) []string {
-	return strings.FieldsFunc(object.Annotations[updatev1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
 }
