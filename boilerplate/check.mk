@@ -9,6 +9,7 @@ lint: export GOLANGCI_LINT_CACHE := $(CURDIR)/bin/.golangci-lint
 lint: bin/golangci-lint ## Lint; the import rules of the architecture are in .golangci.yml.
 	bin/golangci-lint config verify
 	bin/golangci-lint run ./...
+	for example in $(dir $(wildcard docs/examples/*/go.mod)); do (cd $$example && go vet ./...) || exit 1; done
 
 .PHONY: format
 format: bin/golangci-lint ## Format the code as lint wants it.
