@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -69,6 +72,23 @@ func TestWithdraws_a_refused_request_after_an_outage(t *testing.T) {
 	w.admit()
 	w.settle(4 * time.Hour)
 	w.RunFor(time.Hour)
+	if desired := w.spoke.Desired(); desired != "" {
+		t.Errorf("%s is still requested; %s", desired, w.describe())
+	}
+}
+
+// A request that the cluster refuses is withdrawn although a person deletes the work that withdraws it before the agent has
+// applied it: the request stays on the cluster.
+func TestWithdraws_a_refused_request_whose_work_is_deleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refuse(w)
+	w.admit()
+	w.Await(time.Hour, func() bool { return w.form() == "1/Withdraw" })
+	w.Delete(simulation.Get(w.Harness, client.ObjectKey{Namespace: cluster, Name: upgradeWork}, &workv1.ManifestWork{}))
+	w.settle(4 * time.Hour)
+	w.RunFor(time.Hour)
+	w.expect(fleetv1alpha1.StateFailed, "TargetRefused")
 	if desired := w.spoke.Desired(); desired != "" {
 		t.Errorf("%s is still requested; %s", desired, w.describe())
 	}

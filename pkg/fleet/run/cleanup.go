@@ -32,9 +32,11 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 		return noClusterVersion, nil
 	}
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	wasApplied := c.Record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil
 	switch {
 	case err != nil:
 		return engine.Result{}, err
+	case wasApplied && (work == nil || c.isOwn(work) && !work.DeletionTimestamp.IsZero()): // another client deletes it, and the request stays
 	case work == nil && run.Requested:
 		return c.fence(ctx)
 	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || c.formOf(work) == delivery.FormFence:
