@@ -295,6 +295,8 @@ func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.AttemptReq
 		request.Cancelled = "spec.cancelled of the ManagedClustersUpgrade is true"
 	case upgrade.Spec.Paused:
 		request.Paused = "spec.paused of the ManagedClustersUpgrade is true"
+	case upgrade.Spec.DryRun:
+		request.Paused = "spec.dryRun of the ManagedClustersUpgrade is true"
 	case v.held != "":
 		request.Paused = v.held
 	}

@@ -94,7 +94,7 @@ func (t *totals) addCauses(m *FleetMember) {
 		note(fleetv1beta1.CauseBlocked, m.Obstacle.Reason, m.Obstacle.Message)
 	case m.State == rollout.NotStarted && m.Hold != "":
 		note(fleetv1beta1.CauseBlocked, cmp.Or(m.HoldReason, fleetv1beta1.ReasonHeld), m.Hold)
-	case m.isHeld() && !t.Upgrade.Spec.Paused:
+	case m.isHeld() && !t.Upgrade.Spec.Paused && !t.Upgrade.Spec.DryRun:
 		note(fleetv1beta1.CauseBlocked, fleetv1beta1.ReasonHeld, m.Run.Status.Message)
 	}
 	if c := m.Stalled(); c != nil {
