@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -419,4 +420,80 @@ func TestHeld_cluster_that_a_clock_ahead_has_admitted_is_pending_again(t *testin
 	f.Process.Clock().Step(-ahead)
 	f.RunFor(58 * time.Minute)
 	f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
+}
+
+// A cluster whose administrators hold it, or whose agent does not remove an earlier work, gives its slot back. It does not get it
+// again at once as the first one in the order.
+func TestObstructed_cluster_does_not_get_its_slot_again(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ obstruct, end func(*fleet) }{
+		"held by its ClusterVersion": {
+			func(f *fleet) {
+				f.spokes["c1"].Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
+			},
+			func(f *fleet) { f.spokes["c1"].Version().SetAnnotations(nil) },
+		},
+		"keeps an earlier work": {
+			func(f *fleet) {
+				earlier := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}}
+				earlier.Spec.Attempt, earlier.Spec.ClusterVersion = 1, f.upgrade().Spec.ClusterVersion
+				earlier.Spec.ManagedClustersUpgrade.UID = "another"
+				work, err := delivery.PreflightWork(earlier)
+				f.Must(err)
+				work.Finalizers = []string{workv1.ManifestWorkFinalizer}
+				f.silent["c1"] = true
+				f.Create(work)
+				f.RunFor(time.Minute) // the hub deletes it, because there is no such upgrade
+			},
+			func(f *fleet) { f.silent["c1"] = false },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+			tc.obstruct(f)
+			f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
+			f.RunFor(40 * time.Minute)
+			f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1")
+			f.RunFor(15 * time.Minute)
+			f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
+			f.RunFor(4 * time.Hour)
+			f.expectStates(map[string]string{"c1": "NotStarted", "c2": "Complete"})
+			f.expectStop(fleetv1beta1.ReasonHeld, "c1", "c2")
+			f.Process.Kill()
+			f.start(release{image: hubImage})
+			f.RunFor(4 * time.Hour)
+			f.expectStop(fleetv1beta1.ReasonHeld, "c1", "c2")
+			f.change(0, "c1", func() { tc.end(f) })
+			f.RunFor(3 * time.Hour)
+			f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
+		})
+	}
+}
+
+func TestCanary_held_by_its_ClusterVersion_stops_the_rollout(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, canaries("c1"), concurrency(2))
+	f.spokes["c1"].Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
+	f.RunFor(time.Hour)
+	f.expectStop(fleetv1beta1.ReasonHeld, "c1")
+	f.RunFor(time.Hour)
+	f.expectStop(fleetv1beta1.ReasonCanaryNotAvailable, "c1")
+}
+
+// A dry run upgrades no cluster, also if it begins when one is in flight.
+func TestDryRun_holds_what_is_not_delivered(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, actions)
+	f.Await(time.Minute, func() bool { return len(f.admitted) > 0 })
+	f.RunFor(time.Minute) // its pre-action runs
+	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.DryRun = true })
+	f.RunFor(3 * time.Hour)
+	f.expectStop(fleetv1beta1.ReasonDryRun, "c1")
+	if slices.Contains(f.history, "c1 upgrade") {
+		t.Errorf("upgraded: %v", f.history)
+	}
+	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.DryRun = false })
+	f.RunFor(5 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
 }

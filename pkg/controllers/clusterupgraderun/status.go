@@ -17,8 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	fleetrun "github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
@@ -44,12 +47,12 @@ func (r *Reconciler) publishPending(ctx context.Context, run *fleetv1alpha1.Clus
 		showWithdrawn(&after.Status)
 		after.Status.Conditions = nil
 	}
-	if after.Status.Reason == fleetv1alpha1.ReasonAgentSilent {
+	if admission.IsObstructed(after) {
 		cluster := r.cluster(run)
-		switch silent, err := cluster.IsAgentSilent(ctx); {
+		switch obstructed, err := cluster.IsObstructed(ctx); {
 		case err != nil:
 			return err
-		case !silent:
+		case !obstructed:
 			if err := cluster.RemovePreflight(ctx); err != nil {
 				return err
 			}
@@ -166,13 +169,15 @@ func isEnd(state fleetv1alpha1.ClusterUpgradeState) bool {
 	return state == fleetv1alpha1.StateComplete || state == fleetv1alpha1.StateFailed
 }
 
-// showWithdrawn shows a withdrawn admission. A silent agent must apply a work before the cluster is admitted again.
+// showWithdrawn shows a withdrawn admission. What obstructs the cluster must end before it is admitted again.
 func showWithdrawn(s *fleetv1alpha1.ClusterUpgradeRunStatus) {
 	s.State = fleetv1alpha1.StateNotStarted
 	switch s.Reason {
-	case fleetv1alpha1.ReasonAgentSilent:
-	case fleetv1alpha1.ReasonDelivered:
+	case fleetv1alpha1.ReasonAgentSilent, fleetv1beta1.ReasonHeld:
+	case fleetv1alpha1.ReasonDelivered, delivery.ReasonWorkDeleting:
 		s.Reason, s.Message = fleetv1alpha1.ReasonAgentSilent, "the cluster is available, and its agent has applied nothing: "+s.Message
+	case engine.ReasonPaused:
+		s.Reason = fleetv1beta1.ReasonHeld
 	default:
 		s.Reason, s.Message = fleetv1alpha1.ReasonAdmissionWithdrawn, withdrawn
 	}

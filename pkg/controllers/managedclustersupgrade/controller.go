@@ -193,7 +193,7 @@ func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []re
 	}
 	ref := &run.Spec.ManagedClustersUpgrade
 	requests := r.requestsOf(ctx, ref.UID)
-	locks := run.DeletionTimestamp == nil && admission.IsInFlight(run)
+	locks := run.DeletionTimestamp == nil && admission.Locks(run)
 	waits := func(u *fleetv1beta1.ManagedClustersUpgrade) bool {
 		return string(u.UID) != ref.UID && (u.Spec.DryRun || !locks && !isAtRest(u))
 	}

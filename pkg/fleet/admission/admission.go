@@ -136,8 +136,8 @@ func (f *Fleet) hold(name string) (reason, message string) {
 	if message := Held(cluster); message != "" {
 		return fleetv1beta1.ReasonHeld, message
 	}
-	if run := f.Runs[name]; run != nil && run.Spec.AdmissionTime.IsZero() && run.Status.Reason == fleetv1alpha1.ReasonAgentSilent {
-		return fleetv1alpha1.ReasonAgentSilent, run.Status.Message
+	if run := f.Runs[name]; run != nil && IsObstructed(run) {
+		return run.Status.Reason, run.Status.Message
 	}
 	if other := f.Locked[name]; other != "" {
 		return fleetv1alpha1.ReasonLockedBy, "waits for ManagedClustersUpgrade " + other
@@ -186,7 +186,7 @@ func Locked(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.Man
 	}
 	locked := map[string]string{}
 	for i := range list.Items {
-		if run := &list.Items[i]; !Owns(upgrade, run) && IsInFlight(run) {
+		if run := &list.Items[i]; !Owns(upgrade, run) && Locks(run) {
 			ref := &run.Spec.ManagedClustersUpgrade
 			locked[run.Namespace] = ref.Namespace + "/" + ref.Name
 		}
@@ -194,10 +194,10 @@ func Locked(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.Man
 	return locked, nil
 }
 
-// IsInFlight reports whether a run has begun and has not ended.
-func IsInFlight(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+// Locks reports whether a run has begun, and has neither ended nor been cleaned up.
+func Locks(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	member := rollout.Member{State: StateOf(run, run.Spec.Attempt)}
-	return member.InFlight()
+	return member.InFlight() || cleansUp(run)
 }
 
 // Held returns why an annotation holds a cluster; empty if none does. The cluster may be nil.

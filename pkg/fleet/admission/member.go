@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -98,8 +99,14 @@ func cleansUp(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 
 // WasWithdrawn reports whether the cluster was admitted in the attempt of the run and is pending again.
 func WasWithdrawn(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Spec.AdmissionTime.IsZero() && (cleansUp(run) || run.Status.Reason == fleetv1alpha1.ReasonAdmissionWithdrawn || IsObstructed(run))
+}
+
+// IsObstructed reports whether a pending run waits until the agent of its cluster is back, or until the administrators of the
+// cluster no longer hold it.
+func IsObstructed(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	reason := run.Status.Reason
-	return run.Spec.AdmissionTime.IsZero() && (cleansUp(run) || reason == fleetv1alpha1.ReasonAdmissionWithdrawn || reason == fleetv1alpha1.ReasonAgentSilent)
+	return run.Spec.AdmissionTime.IsZero() && (reason == fleetv1alpha1.ReasonAgentSilent || reason == fleetv1beta1.ReasonHeld)
 }
 
 // HasFailedBefore reports whether a run may have failed in an earlier attempt. Its admission may have been withdrawn since.

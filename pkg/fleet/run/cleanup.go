@@ -122,31 +122,32 @@ func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Resul
 	return engine.Done("the ManifestWorks are removed"), nil
 }
 
-// RemovePreflight removes the work of the preflight, unless it shows that the agent of a pending cluster is silent.
+// RemovePreflight removes the work of the preflight, unless it shows that a pending cluster is obstructed.
 func (c *Cluster) RemovePreflight(ctx context.Context) error {
 	if c.Run.Spec.AdmissionTime.IsZero() {
-		if silent, err := c.IsAgentSilent(ctx); err != nil || silent {
+		if obstructed, err := c.IsObstructed(ctx); err != nil || obstructed {
 			return err
 		}
 	}
 	return c.remove(ctx, delivery.PreflightName(c.Run.Namespace))
 }
 
-// IsAgentSilent reports whether the agent has not applied any of the works that precede the request.
-func (c *Cluster) IsAgentSilent(ctx context.Context) (bool, error) {
+// IsObstructed reports whether the works that precede the request show that a cluster cannot begin: its agent has not applied
+// one, or has not removed an earlier one, or an annotation of the ClusterVersion holds the cluster.
+func (c *Cluster) IsObstructed(ctx context.Context) (bool, error) {
 	silent := false
 	for _, name := range []string{delivery.PreflightName(c.Run.Namespace), c.actions()[0]} {
 		work, err := c.work(ctx, name)
-		if err != nil {
+		switch f := delivery.Read(work); {
+		case err != nil:
 			return false, err
+		case work == nil, !f.Deleting && !c.isOwn(work):
+		case f.Applied == metav1.ConditionUnknown: // as of one that is being deleted
+			silent = true
+		default:
+			version := f.ClusterVersion()
+			return admission.CheckHistory(&version, delivery.TargetOf(c.Run)).Obstacle.Reason == fleetv1beta1.ReasonHeld, nil
 		}
-		if !c.isOwn(work) || !work.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if delivery.Read(work).Applied != metav1.ConditionUnknown {
-			return false, nil
-		}
-		silent = true
 	}
 	return silent, nil
 }
