@@ -61,16 +61,17 @@ func (s *scope) refuse(cluster, reason string) {
 }
 
 // withdraw withdraws the admission of clusters that were held or locked for the stall timeout before their upgrade was
-// requested: they are pending again, and others get their slots. A pause of the whole upgrade withdraws none.
+// requested: they are pending again, and others get their slots. A pause of the whole upgrade withdraws none: its runs seem to be
+// held until they go on.
 func (s *scope) withdraw(ctx context.Context) error {
-	if s.plan.Paused || s.plan.Cancelled {
-		return nil
-	}
-	withdrawn := false
+	isPaused, withdrawn := s.plan.Paused || s.plan.DryRun || s.plan.Cancelled, false
 	for i := range s.members {
 		m := &s.members[i]
-		since := s.cache.of(m.Name).waitingSince
-		if due := since.Add(s.plan.StallTimeout); since.IsZero() || s.Now.Before(due) {
+		r := s.cache.of(m.Name)
+		if isPaused {
+			r.waitingSince = time.Time{}
+		}
+		if due := r.waitingSince.Add(s.plan.StallTimeout); r.waitingSince.IsZero() || s.Now.Before(due) {
 			s.wakeAt(due)
 			continue
 		}

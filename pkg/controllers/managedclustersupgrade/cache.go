@@ -54,7 +54,7 @@ type cache struct {
 type record struct {
 	admission.ClusterRecord
 	refusedUntil time.Time
-	waitingSince time.Time                      // since when its run waits before its request
+	waitingSince time.Time                      // since when its run waits before its request, as far as this process has seen it
 	written      *written                       // its run, until the cache holds it
 	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil if the published status does not count it as begun
 	ignored      bool                           // the published status does not count its failure

@@ -15,13 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -251,24 +247,5 @@ managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet
 	w.RunFor(time.Minute)
 	if n, err := testutil.GatherAndCount(registry, names...); err != nil || n > 0 {
 		t.Errorf("%d series of a deleted fleet, %v", n, err)
-	}
-}
-
-// A clock that was ahead has written since when a run waits.
-func TestRecord_waits_from_the_first_pass_that_sees_a_time_in_the_future(t *testing.T) {
-	t.Parallel()
-	now := simulation.Start
-	run := &fleetv1alpha1.ClusterUpgradeRun{}
-	run.Spec.Attempt, run.Spec.AdmissionTime = 1, metav1.NewTime(now)
-	run.Status.Attempt, run.Status.State, run.Status.Reason = 1, fleetv1alpha1.StateInitialized, engine.ReasonPaused
-	run.Status.History = []history.Record{{Attempt: 1}}
-	run.Status.Conditions = []metav1.Condition{{Type: fleetv1alpha1.ConditionProgressing, LastTransitionTime: metav1.NewTime(now.Add(24 * time.Hour))}}
-	var m admission.FleetMember
-	m.SetRun(run, 1, true)
-	var r record
-	for _, after := range []time.Duration{0, time.Hour} {
-		if r.observe(&m, now.Add(after)); !r.waitingSince.Equal(now) {
-			t.Errorf("%s later, it waits since %s, want %s", after, r.waitingSince, now)
-		}
 	}
 }

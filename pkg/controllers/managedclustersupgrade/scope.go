@@ -22,7 +22,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/run/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
@@ -362,17 +361,15 @@ func (s *scope) listMembers() {
 	}
 }
 
-// observe notes what a member shows. A time in the future, by a clock that was ahead, counts from the first pass on.
+// observe notes what a member shows.
 func (r *record) observe(m *admission.FleetMember, now time.Time) {
 	if r.HeldSince = cmp.Or(r.HeldSince, now); m.Hold == "" || m.HoldReason == fleetv1beta1.ReasonDependencyIncomplete {
 		r.HeldSince = time.Time{}
 	}
 	m.HeldSince = r.HeldSince
-	since := m.WaitsSince()
-	if !since.IsZero() && !clusterstate.IsPlausible(since, now) {
-		since = cmp.Or(r.waitingSince, now)
+	if r.waitingSince = cmp.Or(r.waitingSince, now); !m.Waits() {
+		r.waitingSince = time.Time{}
 	}
-	r.waitingSince = since
 	if r.begun != nil && m.State != rollout.NotStarted {
 		r.begun = begunOf(m)
 	}

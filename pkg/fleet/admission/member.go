@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -119,37 +118,18 @@ func hasBegunBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.Outcome == nil && (!run.Spec.AdmissionTime.IsZero() || len(run.Status.History) > 0)
 }
 
-// WaitsSince returns since when a run waits before it has requested anything: for its cluster to be released, for the lock of
-// the cluster, or for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action
-// may have silenced it. WaitsSince is zero once the cluster has accepted the release, because a request may have been
-// withdrawn too late.
-func (m *FleetMember) WaitsSince() time.Time {
+// Waits reports whether a run waits before it has requested anything: for its cluster to be released, for the lock of the cluster, or
+// for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action may have silenced it.
+// Once the cluster has accepted the release, no run waits: a request may have been withdrawn too late.
+func (m *FleetMember) Waits() bool {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
-		return time.Time{}
+		return false
 	}
 	s, record := &m.Run.Status, m.Run.Record()
 	if s.Accepted || record.RequestTime != nil || record.CommenceTime != nil || record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil {
-		return time.Time{}
+		return false
 	}
-	acted := delivery.HasActed(m.Run)
-	waits := func(reason string) bool {
-		return reason == engine.ReasonPaused || !acted && delivery.AwaitsAgent(reason)
-	}
-	condition := fleetv1alpha1.ConditionProgressing // of a run that has not started
-	if s.Reason == fleetv1alpha1.ReasonLockedBy {
-		condition = fleetv1alpha1.ConditionAccepted
-	} else if !waits(s.Reason) {
-		return time.Time{}
-	}
-	for i := range record.Conditions {
-		if c := &record.Conditions[i]; c.CompleteTime == nil && waits(c.Reason) {
-			return text.TimeOf(cmp.Or(c.ReasonTime, c.StartTime))
-		}
-	}
-	if c := apimeta.FindStatusCondition(s.Conditions, condition); c != nil {
-		return c.LastTransitionTime.Time
-	}
-	return time.Time{}
+	return s.Reason == engine.ReasonPaused || s.Reason == fleetv1alpha1.ReasonLockedBy || delivery.AwaitsAgent(s.Reason) && !delivery.HasActed(m.Run)
 }
 
 // NewsGrace is how long the agents may take to report to a hub that starts. Until then, no deadline counts as missed.

@@ -124,7 +124,7 @@ var keptTests = []keptTest{
 		},
 	}, {
 		"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request",
-		"pkg/fleet/admission", "TestWaitsSince_ends_once_the_release_is_accepted",
+		"pkg/fleet/admission", "TestWaits_until_the_release_is_accepted",
 		mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
 	}, {
 		"an upgrade starts before its window by a forged status",
@@ -202,10 +202,6 @@ var keptTests = []keptTest{
 		"a cluster that a clock ahead has admitted waits for the time of that clock",
 		"pkg/controllers/clusterupgraderun", "TestRun_is_admitted_by_a_clock_that_is_ahead",
 		mutant{{"pkg/controllers/clusterupgraderun/controller.go", "Due: true,", "Due: !MUTANT,"}},
-	}, {
-		"a cluster that is held since a time in the future keeps its slot",
-		"pkg/controllers/managedclustersupgrade", "TestRecord_waits_from_the_first_pass_that_sees_a_time_in_the_future",
-		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& !clusterstate.IsPlausible(since, now) {", "&& !MUTANT && !clusterstate.IsPlausible(since, now) {"}},
 	}, {
 		"the hub is at rest before a cluster that has come back is selected again",
 		"pkg/simulation/histories", "TestFleetIsNotAtRestBeforeItsPlacementIsDecided",
