@@ -322,12 +322,16 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	if k.changeTable != nil {
 		table = k.changeTable(table)
 	}
+	retry := "raise spec.attempt of the ManagedClustersUpgrade"
+	if v.upgrade != nil && v.upgrade.Spec.Cancelled { // another attempt has no effect
+		retry = "create another ManagedClustersUpgrade"
+	}
 	return lifecycle.AttemptPlan{
 		Known: true, Type: runbookType,
 		Book:   table,
 		Window: -1, CancelTimeout: cancelTimeout, FinalizerPreset: true,
 		Heartbeat: never, MessageInterval: never,
-		Retry: "raise spec.attempt of the ManagedClustersUpgrade",
+		Retry: retry,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -75,6 +76,9 @@ func TestRun_cancelled(t *testing.T) {
 				} else {
 					w.expect(fleetv1alpha1.StateFailed, "Cancelled")
 					w.expectUntouched()
+					if c := apimeta.FindStatusCondition(w.run().Status.Conditions, fleetv1alpha1.ConditionSucceeded); !strings.Contains(c.Message, "create another ManagedClustersUpgrade") {
+						t.Errorf("the advice has no effect: %s", c.Message)
+					}
 				}
 				if form := w.form(); form != "" { // the run has waited until the agent had withdrawn the request
 					t.Errorf("work %q is left", form)
