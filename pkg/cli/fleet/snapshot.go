@@ -66,7 +66,7 @@ func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now t
 	}
 	fleet.Records = deselected(fleet)
 	s.Clusters, s.Members = fleet.Clusters, fleet.Members()
-	s.Plan = fleet.Plan(&admission.Windows{})
+	s.Plan = fleet.Plan(s.Members, &admission.Windows{})
 	s.Decision = admission.Admit(s.Plan, s.Members, now)
 	return s, nil
 }

@@ -34,6 +34,7 @@ type cache struct {
 	decided    time.Time // of the last pass
 	passed     time.Time // of the last pass without an error
 	published  time.Time // when the status was written last
+	closed     time.Time // of the last pass, if the window was closed and nothing else stopped the rollout
 
 	replaced manager.Replaced                           // by the last write
 	status   *fleetv1beta1.ManagedClustersUpgradeStatus // the last one that this process wrote, or whose runs it knows

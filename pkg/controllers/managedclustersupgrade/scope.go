@@ -124,8 +124,9 @@ func (s *scope) prepare(ctx context.Context, unplaced error) error {
 	if s.Locked, err = admission.Locked(ctx, s.client, s.Upgrade); err != nil {
 		return err
 	}
+	s.cache.reopen(s.Now)
 	s.listMembers()
-	s.plan = s.Plan(&s.cache.windows)
+	s.plan = s.Plan(s.members, &s.cache.windows)
 	if s.Image == "" && delivery.ApprovesOperators(s.Upgrade) {
 		s.plan.NoOperatorImage = "spec.ocpOperators needs the image of a Job, and the hub runs without --image: set --image in the arguments of the hub"
 		if s.Upgrade.Status.StartTime == nil { // immutable from then on
@@ -375,15 +376,36 @@ func (r *record) observe(m *admission.FleetMember, now time.Time) {
 	}
 }
 
-// decide decides about admission. While the rollout does not go on, no cluster holds it up; an unstable selection passes.
+// decide decides about admission. While the rollout does not go on, no cluster holds it up; an unstable selection passes, and the
+// time stands still while a window is closed.
 func (s *scope) decide() {
 	s.decision = admission.Admit(s.plan, s.members, s.Now)
-	if s.plan.GoesOn() || s.plan.SelectionUnstable != "" {
+	s.cache.closed = time.Time{}
+	open := s.plan
+	open.Window = nil
+	switch {
+	case s.plan.GoesOn(), s.plan.SelectionUnstable != "":
+		return
+	case open.GoesOn():
+		s.cache.closed = s.Now
 		return
 	}
 	for _, r := range s.cache.clusters {
 		r.HeldSince = time.Time{}
 	}
+}
+
+// reopen moves the time since which clusters are held by the time since the last pass, if the window was closed then.
+func (m *cache) reopen(now time.Time) {
+	if m.closed.IsZero() {
+		return
+	}
+	for _, r := range m.clusters {
+		if !r.HeldSince.IsZero() {
+			r.HeldSince = r.HeldSince.Add(now.Sub(m.closed))
+		}
+	}
+	m.closed = now
 }
 
 // decideAgain decides about the members as they are after admission, for the status.

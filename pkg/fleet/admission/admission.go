@@ -49,8 +49,8 @@ type ClusterRecord struct {
 // Attempt returns the attempt that the spec requests.
 func Attempt(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 { return max(1, upgrade.Spec.Attempt) }
 
-// Plan returns the plan of the spec and of its surroundings.
-func (f *Fleet) Plan(windows *Windows) rollout.Plan {
+// Plan returns the plan of the spec and of its surroundings. The members are those of the fleet.
+func (f *Fleet) Plan(members []FleetMember, windows *Windows) rollout.Plan {
 	spec := &f.Upgrade.Spec
 	waived := f.waivedCanaries()
 	return rollout.Plan{
@@ -61,7 +61,7 @@ func (f *Fleet) Plan(windows *Windows) rollout.Plan {
 		CanariesGone: f.CanariesGone - waived,
 		Paused:       spec.Paused, Cancelled: spec.Cancelled, DryRun: spec.DryRun,
 		RecordsLost:          f.RecordsLost,
-		Stop:                 f.stop(),
+		Stop:                 f.stop(members),
 		Departed:             departed(f.Departed),
 		SelectionUnstable:    f.Selection.Unstable,
 		DependencyMissing:    f.Dependencies.Missing,

@@ -54,7 +54,7 @@ func TestWindows(t *testing.T) {
 			t.Parallel()
 			fleet, windows := fleetOf(tc.windows...), &admission.Windows{}
 			for range 2 { // the second time with schedules that are parsed already
-				decision := admission.Admit(fleet.Plan(windows), fleet.Members(), noon)
+				decision := admission.Admit(fleet.Plan(fleet.Members(), windows), fleet.Members(), noon)
 				if got := decision.Stopped; got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
 					t.Errorf("stopped by %+v, want %s with %q", got, tc.reason, tc.message)
 				}
@@ -122,7 +122,7 @@ func TestPlan_stops_until_an_answer_applies(t *testing.T) {
 		fleet.Upgrade.Annotations = map[string]string{fleetv1beta1.ForgetFailureAnnotation: tc.entries}
 		fleet.Upgrade.Status.Attempt = 1
 		fleet.Upgrade.Status.Stop = &fleetv1beta1.StopStatus{Reason: fleetv1beta1.ReasonMaxFailuresExceeded, Annotations: tc.published}
-		if got := fleet.Plan(&admission.Windows{}).Stop; got.IsZero() != tc.goesOn {
+		if got := fleet.Plan(fleet.Members(), &admission.Windows{}).Stop; got.IsZero() != tc.goesOn {
 			t.Errorf("%s: stopped by %q", name, got.Reason)
 		}
 	}

@@ -17,27 +17,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// stop returns the published stop of this attempt, unless a person has given an answer since that applies.
-func (f *Fleet) stop() rollout.Stop {
+// stop returns the published stop of this attempt, unless a person has given an answer since that applies to a member: one that
+// did not when the stop was published. An answer that no longer applies ends no stop.
+func (f *Fleet) stop(members []FleetMember) rollout.Stop {
 	published := &f.Upgrade.Status
-	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) || f.isAnswered(published.Stop.Annotations) {
+	if published.Stop == nil || published.Attempt != Attempt(f.Upgrade) {
+		return rollout.Stop{}
+	}
+	if now, before := applied(members), published.Stop.Annotations; now != before && number(now) >= number(before) {
 		return rollout.Stop{}
 	}
 	return rollout.Stop{Reason: published.Stop.Reason, Message: published.Stop.Message}
-}
-
-// isAnswered reports whether an answer applies that did not when the stop was published with the given ones. An answer
-// that no longer applies ends no stop.
-func (f *Fleet) isAnswered(published string) bool {
-	if !f.hasAnswers() {
-		return false
-	}
-	now := applied(f.Members())
-	return now != published && number(now) >= number(published)
-}
-
-func (f *Fleet) hasAnswers() bool {
-	return len(answers(f.Upgrade, fleetv1beta1.ForgetFailureAnnotation))+len(answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)) > 0
 }
 
 // applied identifies the answers that apply to members, after their number; empty if none does.

@@ -253,7 +253,7 @@ var keptTests = []keptTest{
 	}, {
 		"a stop ends by an answer that applies to nothing",
 		"pkg/controllers/managedclustersupgrade", "TestAnswer_that_applies_to_nothing_ends_no_stop",
-		mutant{{"pkg/fleet/admission/recorded.go", "return now != published && n", "return MUTANT || now != published && n"}},
+		mutant{{"pkg/fleet/admission/recorded.go", "; now != before && n", "; MUTANT || now != before && n"}},
 	}, {
 		"a canary stops the rollout that waits for another upgrade on its cluster",
 		"pkg/controllers/managedclustersupgrade", "TestCanary_waits_for_another_upgrade",
@@ -261,7 +261,7 @@ var keptTests = []keptTest{
 	}, {
 		"a canary stops the rollout that cannot begin while it is paused",
 		"pkg/controllers/managedclustersupgrade", "TestCanary_is_not_available_while_nothing_may_begin",
-		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "if s.plan.GoesOn() || s", "if MUTANT || s.plan.GoesOn() || s"}},
+		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "case s.plan.GoesOn(), s", "case MUTANT, s.plan.GoesOn(), s"}},
 	}, {
 		"a hub that was down counts a canary as failed before it looks",
 		"pkg/controllers/clusterupgraderun", "TestSafety_hub_that_was_down_counts_no_canary_before_a_look",
