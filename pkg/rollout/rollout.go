@@ -54,8 +54,8 @@ type Plan struct {
 	RequireCanaries bool
 	// CanariesFixed is how many canaries were fixed when the rollout started; zero if they are not fixed yet.
 	CanariesFixed int
-	// CanariesGone is how many canaries left the hub before they were complete, in an earlier attempt. Nothing begins until a
-	// person continues without them.
+	// CanariesGone is how many canaries left the hub in an earlier attempt, or lost their record, before they were complete.
+	// Nothing begins until a person continues without them.
 	CanariesGone int
 	// Paused, Cancelled, and DryRun are the fields of the spec.
 	Paused, Cancelled, DryRun bool

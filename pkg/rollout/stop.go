@@ -138,8 +138,8 @@ func surroundings(plan *Plan) Stop {
 func (t *tally) selection(plan *Plan) Stop {
 	switch {
 	case plan.CanariesGone > 0:
-		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s left the hub before the upgrade was complete: set the annotation %s, or change canaryClusters",
-			text.Plural(plan.CanariesGone, "canary", "canaries"), fleetv1beta1.ContinueWithoutCanaryAnnotation)}
+		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s not complete when the ManagedCluster or the ClusterUpgradeRun was deleted: set the annotation %s, or change canaryClusters",
+			text.Plural(plan.CanariesGone, "canary was", "canaries were"), fleetv1beta1.ContinueWithoutCanaryAnnotation)}
 	case plan.RequireCanaries && t.canaries == 0 && plan.CanariesFixed > 0:
 		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed, and none is left: change canaryClusters to choose others",
 			text.Plural(plan.CanariesFixed, "canary was", "canaries were"))}

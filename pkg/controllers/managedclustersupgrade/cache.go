@@ -120,18 +120,22 @@ func hasLeft(cluster *clusterv1.ManagedCluster) bool {
 	return cluster == nil || cluster.DeletionTimestamp != nil
 }
 
-// canariesGone counts the canaries of earlier attempts that left the hub before they were complete, with those that are not
-// published yet. It starts again once a user changes canaryClusters.
+// canariesGone counts the canaries of earlier attempts that left the hub before they were complete, and those whose records are
+// lost, with those that are not published yet. It starts again once a user changes canaryClusters.
 func (s *scope) canariesGone() int {
 	if !admission.AreCanariesFixed(s.Upgrade) {
 		return 0
 	}
 	published := &s.Upgrade.Status
 	gone, isRetry := int(published.Canaries.Departed), published.Attempt != s.attempt()
+	var counted []fleetv1beta1.DepartedClusters
 	if isRetry {
-		for i := range published.Departed {
-			gone += int(published.Departed[i].Canaries)
-		}
+		counted = slices.Concat(published.Departed, s.unwatched)
+	} else if s.RecordsLost != "" {
+		counted = s.unwatched
+	}
+	for _, d := range counted {
+		gone += int(d.Canaries)
 	}
 	for name, r := range s.cache.clusters {
 		isAwaited := r.awaited || isRetry && r.begun != nil && r.begun.Canaries > 0
@@ -142,9 +146,9 @@ func (s *scope) canariesGone() int {
 	return gone
 }
 
-// haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts the clusters
-// that were not complete.
-func (s *scope) haveDeparted() bool {
+// haveDeparted reports whether all missing runs went with their clusters while no process watched, and counts the clusters of
+// missing runs that were not complete.
+func (s *scope) haveDeparted(missing int32) bool {
 	left := leftOf(&s.Upgrade.Status)
 	present, others := s.cache.detached(), []string{}
 	for name, run := range s.Runs {
@@ -160,8 +164,9 @@ func (s *scope) haveDeparted() bool {
 	}
 	gone, found := admission.CountDeparted(s.Upgrade.Status.Begun, present, others)
 	if found {
-		s.unwatched = unwatched(left, int32(gone))
+		missing = int32(gone)
 	}
+	s.unwatched = unwatched(left, missing)
 	return found
 }
 
@@ -186,7 +191,7 @@ func (s *scope) subtract(left map[int32]*fleetv1beta1.ClustersSummary, run *flee
 		return
 	}
 	c.Total--
-	if admission.StateOf(run, s.attempt()) == rollout.Complete {
+	if admission.StateOf(run, s.Upgrade.Status.Attempt) == rollout.Complete {
 		c.Complete--
 	}
 }
@@ -227,7 +232,10 @@ func (s *scope) departed() []fleetv1beta1.DepartedClusters {
 	if s.Upgrade.Status.Attempt != s.attempt() {
 		return list
 	}
-	gone := slices.Clone(s.unwatched)
+	var gone []fleetv1beta1.DepartedClusters
+	if s.RecordsLost == "" {
+		gone = slices.Clone(s.unwatched)
+	}
 	for _, name := range s.cache.detached() {
 		if d := s.cache.of(name).begun; d.Failed > 0 {
 			gone = append(gone, *d)

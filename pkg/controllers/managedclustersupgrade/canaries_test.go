@@ -6,6 +6,7 @@ package managedclustersupgrade
 import (
 	"slices"
 	"testing"
+	"time"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -79,10 +80,11 @@ func TestCanaries_of_which_none_is_left(t *testing.T) {
 	w := newWorld(t, 3, canary)
 	w.detachable = true
 	w.makeCanary("c0000")
-	w.fails["c0000"] = 1
-	w.RunFor(hours)
+	w.RunFor(20 * time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.RunFor(time.Hour) // it is complete
 	w.Delete(w.run("c0000"))
-	w.raiseAttempt()
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, false })
 	w.RunFor(hours)
 	w.expect("3/0/0/0/0/3", fleetv1beta1.ReasonNoCanary)
 	if c := w.condition(history.ConditionStalled); c.Reason != fleetv1beta1.ReasonNoCanary || !slices.Contains(w.written, "Warning NoCanary") {

@@ -42,6 +42,12 @@ func TestRetry_of_a_canary_that_has_left_the_hub(t *testing.T) {
 	leaves := map[string]func(*world){
 		"before the retry": func(w *world) { w.detach("c0000"); w.RunFor(time.Minute); w.raiseAttempt() },
 		"with the retry":   func(w *world) { w.detach("c0000"); w.raiseAttempt() },
+		"while no hub runs": func(w *world) {
+			w.Process.Kill()
+			w.detach("c0000")
+			w.raiseAttempt()
+			w.Begin()
+		},
 		"after the retry": func(w *world) {
 			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
 			w.RunFor(time.Minute)
@@ -119,4 +125,24 @@ func TestRetry_without_the_only_canary(t *testing.T) {
 	})
 	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
+}
+
+// A person who deletes the run of a canary that has failed, and raises the attempt as advised, does not remove the canary.
+func TestRetry_of_a_canary_whose_run_was_deleted(t *testing.T) {
+	t.Parallel()
+	w := newFailedCanary(t)
+	w.fails["c0000"] = 1
+	w.Delete(w.run("c0000"))
+	w.RunFor(time.Minute)
+	w.raiseAttempt()
+	w.RunFor(hours)
+	w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonCanaryNotAvailable)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.CanaryClusters.ClusterSelector.MatchLabels["selected"] = "yes"
+	})
+	w.RunFor(hours)
+	w.expect("4/0/0/1/1/2", fleetv1beta1.ReasonCanaryFailed)
+	w.raiseAttempt()
+	w.RunFor(hours)
+	w.expect("4/0/0/4/0/0", fleetv1beta1.ReasonFinished)
 }

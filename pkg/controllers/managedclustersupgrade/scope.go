@@ -38,7 +38,7 @@ type scope struct {
 	cache      *cache
 	members    []admission.FleetMember
 	byName     map[string]*admission.FleetMember
-	unwatched  []fleetv1beta1.DepartedClusters // that have left while no process watched, and that the status does not count yet
+	unwatched  []fleetv1beta1.DepartedClusters // whose records are gone since no process watched, and that the status does not count yet
 	plan       rollout.Plan
 	decision   rollout.Decision
 	wake       time.Time // when the next pass has something to do
@@ -419,16 +419,18 @@ func (s *scope) decideAgain() {
 	s.decision.Removed = removed
 }
 
-// lostRecords describes lost records of begun clusters, by the count of the published status, until the next attempt.
+// lostRecords describes lost records of begun clusters, by the count of the published status, until the next attempt. The first
+// pass of an attempt counts the clusters that have left the hub in the one before.
 func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	published := &s.Upgrade.Status
-	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
+	isRetry := published.Attempt != s.attempt()
+	if published.ClustersSummery == nil {
 		return "", nil
 	}
-	if stop := published.Stop; stop != nil && stop.Reason == fleetv1beta1.ReasonRecordsLost {
+	if stop := published.Stop; !isRetry && stop != nil && stop.Reason == fleetv1beta1.ReasonRecordsLost {
 		return stop.Message, nil
 	}
-	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
+	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); !isRetry && c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
 		return c.Message, nil // of a release without status.stop
 	}
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
@@ -439,7 +441,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 		return "", err
 	}
 	exist := s.countRecords()
-	if exist >= begun || s.haveDeparted() {
+	if exist >= begun || s.haveDeparted(int32(begun-exist)) || isRetry {
 		return "", nil
 	}
 	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
@@ -460,9 +462,9 @@ func (s *scope) countRecords() int {
 
 // isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
 func (s *scope) isCounted(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	r := s.cache.of(run.Namespace)
-	if r.begun != nil || run.Spec.Attempt == s.attempt() && admission.WasWithdrawn(run) {
+	r, attempt := s.cache.of(run.Namespace), s.Upgrade.Status.Attempt
+	if r.begun != nil || run.Spec.Attempt == attempt && admission.WasWithdrawn(run) {
 		return true // the run may have failed since, in an earlier attempt
 	}
-	return !r.ignored && admission.StateOf(run, s.attempt()) != rollout.NotStarted
+	return !r.ignored && admission.StateOf(run, attempt) != rollout.NotStarted
 }
