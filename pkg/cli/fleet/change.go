@@ -339,7 +339,7 @@ func retryFleet(u *fleetv1beta1.ManagedClustersUpgrade) (fleetChange, error) {
 		return fleetChange{}, errCancelled
 	case counters == nil || u.Status.ObservedGeneration != u.Generation || u.Status.Attempt != attempt:
 		return fleetChange{}, errors.New("the hub has not observed its last change yet; see its status first")
-	case counters.Failed == 0 && !isStopped(u):
+	case counters.Failed == 0 && len(u.Status.Departed) == 0 && !isStopped(u):
 		return fleetChange{}, errors.New("no cluster failed, and the rollout has not stopped")
 	}
 	return fleetChange{fields: map[string]any{"attempt": attempt + 1}, done: fmt.Sprintf("retried with attempt %d", attempt+1)}, nil

@@ -330,6 +330,10 @@ func TestPlan_that_cannot_be_run(t *testing.T) {
 			f.clusters[1].Annotations = map[string]string{"upgrade.managed.openshift.io/hold": "disk"}
 			f.publish(nil)
 		}, "BLOCKED      1  1  the annotation upgrade.managed.openshift.io/hol… store-0002", ActionRequired},
+		"a canary has left the hub": {func(f *stores) {
+			f.upgrade.Status.Canaries = admission.Canaries(f.upgrade, nil)
+			f.upgrade.Status.Canaries.Departed = 1
+		}, "STOPPED  1 canary was not complete when the ManagedCluster or the ClusterUpgradeRun was deleted", ActionRequired},
 		"no dry run": {func(f *stores) { f.upgrade.Spec.DryRun = false }, "UNKNOWN  the clusters are checked only while spec.dryRun is true", Done},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -472,5 +476,52 @@ func TestEstimate_properties(t *testing.T) {
 				t.Fatalf("seed %d: %d samples are enough", seed, n)
 			}
 		}
+	}
+}
+
+// What a screen advises has an effect.
+func TestVerdict_advises_what_has_an_effect(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit   func(*stores)
+		want   Verdict
+		refuse string // why a retry is refused
+	}{
+		"a cluster that failed has left the hub": {func(f *stores) {
+			f.upgrade.Status.Departed = []fleetv1beta1.DepartedClusters{{Index: 1, Failed: 1}}
+		}, Verdict{State: ActionRequired, Text: "finished, 1 failed", Verb: "retry", Advice: afterFixing}, ""},
+		"a canary has left the hub before the retry": {func(f *stores) {
+			admitting := apimeta.FindStatusCondition(f.upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting)
+			admitting.Reason, admitting.Message = fleetv1beta1.ReasonCanaryNotAvailable, "set the annotation"
+		}, Verdict{State: ActionRequired, Text: "STOPPED: a canary cannot begin", Stopped: true, Detail: "set the annotation"}, "no cluster failed"},
+		"a canary cannot begin": {func(f *stores) {
+			admitting := apimeta.FindStatusCondition(f.upgrade.Status.Conditions, fleetv1beta1.ConditionAdmitting)
+			admitting.Reason, admitting.Message = fleetv1beta1.ReasonCanaryNotAvailable, "raise spec.attempt, or set the annotation"
+			f.upgrade.Status.Stop = &fleetv1beta1.StopStatus{Reason: admitting.Reason}
+		}, Verdict{State: ActionRequired, Text: "STOPPED: a canary cannot begin", Stopped: true, Detail: "raise spec.attempt, or set the annotation", Verb: "retry", Advice: stopAdvice}, ""},
+		"cancelled with failures": {func(f *stores) {
+			f.upgrade.Spec.Cancelled = true
+			f.upgrade.Status.ClustersSummery.Complete, f.upgrade.Status.ClustersSummery.Failed = 2, 1
+		}, Verdict{State: Done, Text: "cancelled", Detail: "No further clusters will be started."}, "it is cancelled"},
+		"cancelled, with a cluster in flight": {func(f *stores) {
+			f.upgrade.Spec.Cancelled = true
+			f.upgrade.Status.ClustersSummery.Complete, f.upgrade.Status.ClustersSummery.PartialUpgrade = 2, 1
+		}, Verdict{State: Progressing, Text: "cancelled", Detail: "No further clusters will be started."}, "it is cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newStores(t, "09:12", 0, 3)
+			f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1, 2, 3)
+			f.publish(nil)
+			complete := apimeta.FindStatusCondition(f.upgrade.Status.Conditions, fleetv1beta1.ConditionComplete)
+			complete.Status, complete.Reason = metav1.ConditionFalse, fleetv1beta1.ReasonClustersFailed
+			tc.edit(f)
+			if diff := cmp.Diff(tc.want, f.read().Verdict()); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+			if _, err := retryFleet(f.upgrade); (err == nil) != (tc.refuse == "") || err != nil && !strings.Contains(err.Error(), tc.refuse) {
+				t.Errorf("retry: %v, want %q", err, tc.refuse)
+			}
+		})
 	}
 }

@@ -56,6 +56,9 @@ func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now t
 	for i := range list {
 		fleet.Runs[list[i].Namespace] = &list[i]
 	}
+	if admission.AreCanariesFixed(s.Upgrade) {
+		fleet.CanariesGone = int(s.Upgrade.Status.Canaries.Departed)
+	}
 	switch err := s.selectClusters(ctx, reader, fleet); {
 	case apierrors.IsForbidden(err):
 		s.Unreadable = err
@@ -124,6 +127,15 @@ func (s *Snapshot) recordsLost() string {
 		return ""
 	}
 	return c.Message
+}
+
+// gone counts the clusters that left the hub before they were complete, and the canaries among them.
+func (s *Snapshot) gone() (failed, canaries int) {
+	for i := range s.Upgrade.Status.Departed {
+		failed += int(s.Upgrade.Status.Departed[i].Failed)
+		canaries += int(s.Upgrade.Status.Departed[i].Canaries)
+	}
+	return failed, canaries
 }
 
 // isCurrent reports whether the published status reflects the spec.

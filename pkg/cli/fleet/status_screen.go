@@ -194,11 +194,7 @@ func causeRows(s *Snapshot) []row {
 func goneRows(s *Snapshot) []row {
 	published := &s.Upgrade.Status
 	var rows []row
-	var failed, canaries int
-	for i := range published.Departed {
-		failed += int(published.Departed[i].Failed)
-		canaries += int(published.Departed[i].Canaries)
-	}
+	failed, canaries := s.gone()
 	if failed > 0 {
 		what := "left the hub before the end"
 		if canaries > 0 {

@@ -59,22 +59,32 @@ func (s *Snapshot) Verdict() Verdict {
 		counters = published
 	}
 	inFlight := counters.InFlight() + counters.Finishing
-	if v, found := stopVerdicts()[admitting.Reason]; found {
-		if v.Detail == "" && !v.Stopped {
+	gone, _ := s.gone()
+	failed := int(counters.Failed) + gone
+	isComplete := counters.Total > 0 && counters.Complete == counters.Total && s.reason(fleetv1beta1.ConditionComplete) == fleetv1beta1.ReasonManagedClustersUpgradeComplete
+	reason, isFinished := admitting.Reason, admitting.Reason == fleetv1beta1.ReasonFinished
+	if isFinished && !isComplete && s.Upgrade.Spec.Cancelled { // a retry has no effect
+		reason = fleetv1beta1.ReasonCancelled
+	}
+	if v, found := stopVerdicts()[reason]; found {
+		if v.Detail == "" && (!v.Stopped || reason == fleetv1beta1.ReasonCanaryNotAvailable) {
 			v.Detail = admitting.Message
 		}
-		if v.State == Waiting && inFlight > 0 {
+		if reason == fleetv1beta1.ReasonCanaryNotAvailable && s.Upgrade.Status.Stop == nil { // it has left the hub: a retry asks again
+			v.Verb, v.Advice = "", ""
+		}
+		if inFlight > 0 && (v.State == Waiting || v.State == Done) {
 			v.State = Progressing
 		}
 		return v
 	}
 	switch {
-	case counters.Total > 0 && counters.Complete == counters.Total && s.reason(fleetv1beta1.ConditionComplete) == fleetv1beta1.ReasonManagedClustersUpgradeComplete:
+	case isComplete:
 		return Verdict{State: Done, Text: "complete"}
-	case admitting.Reason == fleetv1beta1.ReasonFinished && inFlight == 0 && counters.Failed > 0 && s.isEachFailureExempt():
-		return Verdict{State: ActionRequired, Text: "finished, " + grouped(int(counters.Failed)) + " cannot be upgraded", Detail: "A retry does not help. Deselect these clusters."}
-	case admitting.Reason == fleetv1beta1.ReasonFinished && inFlight == 0 && counters.Failed > 0:
-		return Verdict{State: ActionRequired, Text: "finished, " + grouped(int(counters.Failed)) + " failed", Verb: "retry", Advice: afterFixing}
+	case isFinished && inFlight == 0 && failed > 0 && gone == 0 && s.isEachFailureExempt():
+		return Verdict{State: ActionRequired, Text: "finished, " + grouped(failed) + " cannot be upgraded", Detail: "A retry does not help. Deselect these clusters."}
+	case isFinished && inFlight == 0 && failed > 0:
+		return Verdict{State: ActionRequired, Text: "finished, " + grouped(failed) + " failed", Verb: "retry", Advice: afterFixing}
 	case admitting.Reason == fleetv1beta1.ReasonHeld && inFlight == 0:
 		return Verdict{State: ActionRequired, Text: "waits for clusters that are held", Detail: admitting.Message}
 	}
