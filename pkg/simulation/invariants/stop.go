@@ -12,6 +12,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 )
 
 // stop checks two statuses of one attempt: a stop persists, no more clusters start after it, and no
@@ -63,7 +64,7 @@ func Begins(before, run *fleetv1alpha1.ClusterUpgradeRun) bool {
 // isAnswered reports whether a user has forgotten the failure of a cluster that has failed, or
 // continues without a canary. Until the canaries are fixed, any cluster may be one.
 func (f *Fleet) isAnswered(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
-	if upgrade.Status.Canaries == nil && upgrade.Annotations[fleetv1beta1.ContinueWithoutCanaryAnnotation] != "" {
+	if !admission.AreCanariesFixed(upgrade) && upgrade.Annotations[fleetv1beta1.ContinueWithoutCanaryAnnotation] != "" {
 		return true
 	}
 	return f.number(upgrade, func(run *fleetv1alpha1.ClusterUpgradeRun) bool {
