@@ -6,7 +6,9 @@ package upgradeconfig
 import (
 	"context"
 	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -103,7 +105,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if cfg.Name != "" {
-		if answered, err := r.answerRequests(ctx, &cfg); answered || err != nil {
+		switch answered, err := r.answerRequests(ctx, &cfg); {
+		case apierrors.IsConflict(err): // the cache will follow
+			return reconcile.Result{RequeueAfter: time.Second}, nil
+		case answered || err != nil:
 			return reconcile.Result{}, err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,10 +34,7 @@ func (r *Reconciler) answerRequests(ctx context.Context, cfg *upgradev1alpha1.Up
 		*request.Answer = answer
 	}
 	patch := client.MergeFromWithOptions(cfg, client.MergeFromWithOptimisticLock{})
-	switch err := r.Client.Status().Patch(ctx, after, patch); {
-	case apierrors.IsConflict(err): // the cache is behind; the change triggers another pass
-		return true, nil
-	case err != nil:
+	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 		return false, fmt.Errorf("answering a request to start the upgrade: %w", err)
 	}
 	return true, nil

@@ -128,7 +128,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if refused, err := manager.RefuseUndecodable(ctx, r.Client, r.Clock.Now(), &job); refused || err != nil {
 		return reconcile.Result{}, err
 	}
-	if answered, err := r.answerRetry(ctx, &job); err != nil || answered {
+	switch answered, err := r.answerRetry(ctx, &job); {
+	case apierrors.IsConflict(err): // the cache will follow
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case err != nil || answered:
 		return reconcile.Result{}, err
 	}
 	next := r.observePools(ctx, &job)

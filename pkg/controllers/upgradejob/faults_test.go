@@ -222,3 +222,28 @@ func TestRejectedStatus_withdraws_the_request(t *testing.T) {
 		t.Errorf("%+v is requested; %s", got, w.describe())
 	}
 }
+
+// TestRetry_answered_after_a_conflict has the first answer to a request refused, without a change that would
+// trigger another pass.
+func TestRetry_answered_after_a_conflict(t *testing.T) {
+	t.Parallel()
+	conflicts := 0
+	w := newWorld(t, func(w *world) {
+		w.plan = simulation.Fault{Outcome: simulation.Conflict}.If(func(r simulation.Request) bool {
+			if conflicts == 0 || r.Kind != "UpgradeJob" || r.Subresource != "status" {
+				return false
+			}
+			conflicts--
+			return true
+		})
+	})
+	w.cluster.Rejection = "the signature is missing"
+	w.Create(newJob(soon))
+	w.untilEnded()
+	conflicts = 1
+	w.annotate(maintenancev1beta1.RetryAnnotation, "again")
+	w.settle()
+	if conflicts > 0 || w.record().Attempt != 2 {
+		t.Errorf("no second attempt; %s", w.describe())
+	}
+}

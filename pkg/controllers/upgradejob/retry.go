@@ -45,10 +45,7 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *maintenancev1beta1.Up
 			break
 		}
 	}
-	switch {
-	case apierrors.IsConflict(err): // the cache is behind; the change triggers another pass
-		return true, nil
-	case err != nil:
+	if err != nil {
 		return false, fmt.Errorf("answering the request for another attempt: %w", err)
 	}
 	return true, nil
