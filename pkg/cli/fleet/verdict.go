@@ -6,6 +6,8 @@ package fleet
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
@@ -67,16 +69,7 @@ func (s *Snapshot) Verdict() Verdict {
 		reason = fleetv1beta1.ReasonCancelled
 	}
 	if v, found := stopVerdicts()[reason]; found {
-		if v.Detail == "" && (!v.Stopped || reason == fleetv1beta1.ReasonCanaryNotAvailable) {
-			v.Detail = admitting.Message
-		}
-		if reason == fleetv1beta1.ReasonCanaryNotAvailable && s.Upgrade.Status.Stop == nil { // it has left the hub: a retry asks again
-			v.Verb, v.Advice = "", ""
-		}
-		if inFlight > 0 && (v.State == Waiting || v.State == Done) {
-			v.State = Progressing
-		}
-		return v
+		return s.complete(v, &admitting, inFlight > 0)
 	}
 	switch {
 	case isComplete:
@@ -92,6 +85,21 @@ func (s *Snapshot) Verdict() Verdict {
 		return Verdict{State: ActionRequired, Text: "an action is not delivered", Detail: message}
 	}
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
+}
+
+// complete adds to the verdict of a rollout that does not start clusters what its status shows.
+func (s *Snapshot) complete(v Verdict, admitting *metav1.Condition, inFlight bool) Verdict {
+	isCanary := admitting.Reason == fleetv1beta1.ReasonCanaryNotAvailable
+	if v.Detail == "" && (!v.Stopped || isCanary) {
+		v.Detail = admitting.Message
+	}
+	if isCanary && s.Upgrade.Status.Stop == nil { // it has left the hub: a retry asks again
+		v.Verb, v.Advice = "", ""
+	}
+	if inFlight && (v.State == Waiting || v.State == Done) {
+		v.State = Progressing
+	}
+	return v
 }
 
 // undelivered explains why an action is not delivered if this stalls a step, or returns "".
