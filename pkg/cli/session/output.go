@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -27,7 +28,10 @@ type Output struct {
 	typed  *printers.TypeSetterPrinter
 }
 
-const outputWide = "wide"
+const (
+	outputName = "name"
+	outputWide = "wide"
+)
 
 // OutputFlags adds the flag -o and the flags that belong to it.
 func OutputFlags(cmd *cobra.Command) *Output {
@@ -82,11 +86,29 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 	return nil, err
 }
 
-// Print prints an API object.
+// Print prints an API object, or a list whose items have their kinds, as kubectl expects them.
 func (o *Output) Print(out io.Writer, object runtime.Object) error {
 	printer, err := o.printer()
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
+	if !meta.IsListType(object) {
+		return printer.PrintObj(object, out)
+	}
+	if o.Format == outputName { // its printer rejects lists
+		return meta.EachListItem(object, func(item runtime.Object) error { return printer.PrintObj(item, out) })
+	}
+	if err := meta.EachListItem(object, o.setKind); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
 	return printer.PrintObj(object, out)
+}
+
+func (o *Output) setKind(object runtime.Object) error {
+	kinds, _, err := o.typed.Typer.ObjectKinds(object)
+	if err != nil {
+		return err
+	}
+	object.GetObjectKind().SetGroupVersionKind(kinds[0])
+	return nil
 }
