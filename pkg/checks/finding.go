@@ -88,6 +88,9 @@ type Finding struct {
 	Description string
 	// Since is when the problem began, or zero if this is unknown.
 	Since time.Time
+	// MinDuration is how long what the finding describes must last to be a problem, because each update shows
+	// it for a moment. It is zero for most findings.
+	MinDuration time.Duration
 	// Reference is an https URL with more information, or empty.
 	Reference string
 	// Remedy describes what users can do, or is empty if no remedy is known.

@@ -23,7 +23,9 @@ const NotReadyLimit = 10 * time.Minute
 const (
 	degradedLimit = 10 * time.Minute
 	// joiningLimit is how long the machine config operator may take to configure a new node.
-	joiningLimit    = 5 * time.Minute
+	joiningLimit = 5 * time.Minute
+	// cordonLimit is how long the machine config operator may take to cordon a node whose drain is requested.
+	cordonLimit     = 30 * time.Second
 	pressureWarning = time.Minute
 )
 
@@ -108,6 +110,7 @@ func (f Facts) appendNode(found []Finding, n *clusterstate.NodeProgress, pool cl
 	if node.DrainNotCordoned() {
 		finding := in.finding(LevelWarning, TypeUpdateStalled, "DrainNotCordoned", "nodes that can be scheduled although their drain is requested", nodeResource(node.Name))
 		finding.Description = "The machine config operator cordons a node once, before it drains it. New pods can be scheduled to this node."
+		finding.MinDuration = cordonLimit
 		found = append(found, finding)
 	}
 	if n.Step == clusterstate.StepDraining {

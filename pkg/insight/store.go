@@ -47,6 +47,7 @@ type Store struct{ m *memory }
 type memory struct {
 	informers map[string]*informer
 	retained  map[string]updatev1beta1.RetainedInsight // by UUID
+	since     map[string]time.Time                     // see KnownSince
 }
 
 // informer holds the state of one informer.
@@ -105,6 +106,21 @@ func NewStore() Store {
 
 // IsZero reports whether the Store is the zero Store.
 func (s Store) IsZero() bool { return s.m == nil }
+
+// KnownSince returns since when each call has named a UUID. The time is zero if the first call named it: it may
+// have been true for long, and a command looks only once.
+func (s Store) KnownSince(uuids []string, now time.Time) map[string]time.Time {
+	known := make(map[string]time.Time, len(uuids))
+	for _, uuid := range uuids {
+		since, found := s.m.since[uuid]
+		if !found && s.m.since != nil {
+			since = now
+		}
+		known[uuid] = notAhead(since, now)
+	}
+	s.m.since = known
+	return known
+}
 
 func (s Store) informer(name string) *informer {
 	i := s.m.informers[name]

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -21,6 +22,7 @@ const maxInformers = 64
 func applyBuiltIn(state insight.Store, facts checks.Facts) {
 	var answers []insight.Answer
 	var lists [][]updatev1beta1.Insight
+	brief := map[string]time.Duration{} // how long these insights must last
 	for _, informer := range checks.Informers() {
 		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true, Unread: facts.Unread(checks.Update)}
 		if slices.ContainsFunc(informer.Requires, func(s checks.FactSource) bool { return !facts.Has(s) }) ||
@@ -28,9 +30,20 @@ func applyBuiltIn(state insight.Store, facts checks.Facts) {
 			answer.Result = insight.Failure
 		}
 		for _, finding := range informer.Find(facts) {
-			answer.Insights = append(answer.Insights, insight.FromFinding(informer.Name, finding, facts.Now))
+			made := insight.FromFinding(informer.Name, finding, facts.Now)
+			if finding.MinDuration > 0 {
+				brief[made.UUID] = finding.MinDuration
+			}
+			answer.Insights = append(answer.Insights, made)
 		}
-		answers, lists = append(answers, answer), append(lists, answer.Insights)
+		answers = append(answers, answer)
+	}
+	since := state.KnownSince(slices.Collect(maps.Keys(brief)), facts.Now)
+	for i := range answers {
+		answers[i].Insights = slices.DeleteFunc(answers[i].Insights, func(made updatev1beta1.Insight) bool {
+			return facts.Now.Sub(since[made.UUID]) < brief[made.UUID]
+		})
+		lists = append(lists, answers[i].Insights)
 	}
 	insight.Link(lists...)
 	for _, answer := range answers {

@@ -248,6 +248,44 @@ func TestCompute_AlertAfterUpdate(t *testing.T) {
 	}
 }
 
+// TestCompute_BriefFindings checks that what each update shows for a moment is a problem only once it lasts. The machine
+// config operator cordons a node shortly after its drain is requested.
+func TestCompute_BriefFindings(t *testing.T) {
+	t.Parallel()
+	state := insight.NewStore()
+	shown := func(after time.Duration, drain bool) bool {
+		facts := newCluster(4, 2).factsAt(t, now.Add(after))
+		for i := range facts.Nodes {
+			if n := &facts.Nodes[i]; drain && n.Name == "worker-1" {
+				n.DesiredDrain, n.Cordoned = "drain-rendered-worker", false
+			}
+		}
+		status := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: state})
+		return slices.ContainsFunc(uidsOf(section(status, "worker"), checks.InformerNodes), func(uid string) bool {
+			return strings.HasPrefix(uid, "DrainNotCordoned/")
+		})
+	}
+	for _, pass := range []struct {
+		after       time.Duration
+		drain, want bool
+	}{
+		{0, false, false},
+		{time.Second, true, false},
+		{30 * time.Second, true, false},
+		{31 * time.Second, true, true},
+		{32 * time.Second, false, false},
+		{33 * time.Second, true, false}, // another drain
+	} {
+		if got := shown(pass.after, pass.drain); got != pass.want {
+			t.Errorf("after %s, shown: %t, want %t", pass.after, got, pass.want)
+		}
+	}
+	state = insight.NewStore()
+	if !shown(0, true) {
+		t.Error("a command that looks once does not show a node that can be scheduled during its drain")
+	}
+}
+
 // TestCompute_PastUpdates checks the record of a finished update.
 func TestCompute_PastUpdates(t *testing.T) {
 	t.Parallel()
