@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
 func TestSetCondition_keeps_the_transition_time_of_an_unchanged_condition(t *testing.T) {
@@ -84,5 +85,21 @@ func TestReason_is_valid(t *testing.T) {
 		if got := sanitizeReason(reason); got != want {
 			t.Errorf("%q became %q", reason, got)
 		}
+	}
+}
+
+// Earlier releases recorded no reason for the end of an attempt.
+func TestRecordedOutcome_of_an_earlier_release_is_that_of_the_failed_step(t *testing.T) {
+	t.Parallel()
+	step := func(name string, status metav1.ConditionStatus, reason, message string) history.StepCondition {
+		return history.StepCondition{Type: name, Status: status, Reason: reason, Message: message, CompleteTime: toMetaTime(noon)}
+	}
+	s := &scope[*upgradev1alpha1.UpgradeConfig]{}
+	got := s.recordedOutcome(history.Record{Phase: history.PhaseFailed, Conditions: []history.StepCondition{
+		step("PreHealthCheck", metav1.ConditionTrue, "Done", "the cluster is healthy"),
+		step("ControlPlaneUpgraded", metav1.ConditionFalse, "Superseded", "4.4.7 is requested"),
+	}})
+	if want := (outcome{"Superseded", "ControlPlaneUpgraded: 4.4.7 is requested"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

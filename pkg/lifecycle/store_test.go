@@ -16,6 +16,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
+func TestStoreFindsNoObjectThatOnlyTheCacheHas(t *testing.T) {
+	t.Parallel()
+	obj := &corev1.ConfigMap{}
+	obj.Namespace, obj.Name = "a", "b"
+	s := &store[*corev1.ConfigMap]{
+		client: simulation.NewFakeClient(t, obj), live: simulation.NewFakeClient(t), clock: clocktesting.NewFakePassiveClock(noon),
+		newObj: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
+	}
+	if _, found, err := s.load(t.Context(), client.ObjectKeyFromObject(obj)); err != nil || found {
+		t.Errorf("found %t, %v", found, err)
+	}
+}
+
 func TestStoreNoticesARestoredBackupAfterAMinute(t *testing.T) {
 	t.Parallel()
 	obj := &corev1.ConfigMap{}
