@@ -49,7 +49,7 @@ type ClusterRecord struct {
 // Attempt returns the attempt that the spec requests.
 func Attempt(upgrade *fleetv1beta1.ManagedClustersUpgrade) int32 { return max(1, upgrade.Spec.Attempt) }
 
-// Plan returns the plan of the spec and of its surroundings. The members are those of the fleet.
+// Plan returns the plan of the spec and of its surroundings, for the members of the fleet.
 func (f *Fleet) Plan(members []FleetMember, windows *Windows) rollout.Plan {
 	spec := &f.Upgrade.Spec
 	waived := f.waivedCanaries()
