@@ -73,6 +73,11 @@ func ResumeAfter(book Runbook, record history.Record, name string, now time.Time
 	return record
 }
 
+// WithdrawalOf returns the run by which the request that a record shows is withdrawn.
+func WithdrawalOf(record history.Record, now time.Time) Run {
+	return Run{Now: now, Requested: record.RequestTime != nil && record.CommenceTime == nil, RequestedImage: record.RequestedImage}
+}
+
 // Withdraw withdraws the request of an attempt that has made one. It returns an error if the request may still
 // stand.
 func (b Runbook) Withdraw(ctx context.Context, run Run) error {

@@ -414,8 +414,7 @@ func (s *scope[T]) observeEnd(stored history.Record) {
 // lock forever. It withdraws the request of the attempt, because nothing would watch the update. This pass has
 // written the entire status that the error is about.
 func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error) error {
-	run := engine.Run{Now: s.Clock.Now(), Requested: s.record.RequestTime != nil && s.record.CommenceTime == nil, RequestedImage: s.record.RequestedImage}
-	if err := errors.Join(s.plan.Book.Withdraw(ctx, run), s.abandon(ctx)); err != nil {
+	if err := errors.Join(s.plan.Book.Withdraw(ctx, engine.WithdrawalOf(s.record, s.Clock.Now())), s.abandon(ctx)); err != nil {
 		return err
 	}
 	s.ended = true

@@ -114,10 +114,7 @@ func (k kind) Plan(cfg *upgradev1alpha1.UpgradeConfig, record history.Record, ru
 // abandonAs abandons an attempt of an unknown type by means of every known type, because the steps of all types
 // leave the same kinds of things behind.
 func (k kind) abandonAs(ctx context.Context, types []string, known map[string]upgraders.ClusterUpgrader, attempt upgraders.Attempt) error {
-	run := engine.Run{
-		Now: k.Clock.Now(), Requested: attempt.Record.RequestTime != nil && attempt.Record.CommenceTime == nil,
-		RequestedImage: attempt.Record.RequestedImage,
-	}
+	run := engine.WithdrawalOf(attempt.Record, k.Clock.Now())
 	var errs []error
 	for _, name := range types {
 		book := known[name].Runbook(attempt)
