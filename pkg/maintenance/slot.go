@@ -73,6 +73,9 @@ func OwnerUID(job *maintenancev1beta1.UpgradeJob) string {
 	return string(owner.UID)
 }
 
+// IsRunNow reports whether a slot is a request to upgrade now.
+func IsRunNow(slot string) bool { return strings.HasPrefix(slot, maintenancev1beta1.SlotRunNowPrefix) }
+
 // SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: ReasonSuspended
 // or ReasonRescheduled, and a message. It returns empty strings if the attempt may start. The owner is the
 // UpgradeConfig that created the UpgradeJob, or nil. The windows belong to the namespace.
@@ -90,7 +93,7 @@ func SuspendedJob(job *maintenancev1beta1.UpgradeJob, owner *maintenancev1beta1.
 		return ReasonSuspended, "suspended by " + by.String()
 	}
 	slot, err := Time(job.Spec.StartAfter)
-	if err != nil || !at.Equal(slot) || strings.HasPrefix(job.Labels[maintenancev1beta1.SlotLabel], maintenancev1beta1.SlotRunNowPrefix) {
+	if err != nil || !at.Equal(slot) || IsRunNow(job.Labels[maintenancev1beta1.SlotLabel]) {
 		return "", ""
 	}
 	if IsSuspended(owner) {

@@ -92,7 +92,7 @@ func (s *scope) createJob(ctx context.Context, req request) (*maintenancev1beta1
 	for i := range nameAttempts {
 		job := s.newJob(req)
 		start, hashed := req.start, req.name
-		if strings.HasPrefix(req.slot, maintenancev1beta1.SlotRunNowPrefix) {
+		if maintenance.IsRunNow(req.slot) {
 			start = time.Time{} // another process may handle the request at another time
 		}
 		if i > 0 {

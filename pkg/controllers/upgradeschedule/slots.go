@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -156,7 +155,7 @@ func (s *scope) handledUntil() time.Time {
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		start, err := maintenance.Time(job.Spec.StartAfter)
-		if err == nil && start.After(until) && !strings.HasPrefix(job.Labels[maintenancev1beta1.SlotLabel], maintenancev1beta1.SlotRunNowPrefix) {
+		if err == nil && start.After(until) && !maintenance.IsRunNow(job.Labels[maintenancev1beta1.SlotLabel]) {
 			until = start.Add(-time.Second)
 		}
 	}
