@@ -142,6 +142,9 @@ type Informer struct {
 	// Requires lists the sources that the informer depends on. If any of them is missing, a pass confirms
 	// only the insights it finds and resolves none.
 	Requires []FactSource
+	// OnlyDuringUpdate is set if what the informer requires is read only during an update. Its insights end
+	// with the update, unresolved.
+	OnlyDuringUpdate bool
 }
 
 // Names of the built-in informers.
@@ -168,7 +171,7 @@ func Informers() []Informer {
 		{
 			Name:     InformerAlerts,
 			Doc:      "Reports alerts that began to fire during the update, and those about PodDisruptionBudgets.",
-			Requires: []FactSource{SourceClusterVersion, SourceAlerts},
+			Requires: []FactSource{SourceClusterVersion, SourceAlerts}, OnlyDuringUpdate: true,
 		},
 		{
 			Name: InformerUpgrades,

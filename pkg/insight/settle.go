@@ -148,14 +148,15 @@ func isExpired(r updatev1beta1.RetainedInsight, now time.Time) bool {
 // EndUpdate ends the insights of an update once no update is in progress, because informers are not queried
 // then. It retains unacknowledged insights that need attention after the update, up to RetainLimit. After
 // that they are hidden for as long as the latest answer contains them. Built-in informers decide for
-// themselves what applies, except for alerts, which are read only during an update.
+// themselves what applies, except for those that report only during an update.
 func (s Store) EndUpdate(acknowledged []string, now time.Time) {
 	maps.DeleteFunc(s.m.retained, func(uuid string, r updatev1beta1.RetainedInsight) bool {
 		i := s.m.informers[r.UpdateInformer]
 		return i == nil || i.entries[uuid] == nil
 	})
 	for name, i := range s.m.informers {
-		if !IsBuiltIn(name) || name == checks.InformerAlerts {
+		endsWithUpdate := func(builtIn checks.Informer) bool { return builtIn.Name == name && builtIn.OnlyDuringUpdate }
+		if !IsBuiltIn(name) || slices.ContainsFunc(checks.Informers(), endsWithUpdate) {
 			s.endUpdate(i, acknowledged, now)
 		}
 	}

@@ -26,7 +26,7 @@ func applyBuiltIn(state insight.Store, facts checks.Facts) {
 	for _, informer := range checks.Informers() {
 		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true, Unread: facts.Unread(checks.Update)}
 		if slices.ContainsFunc(informer.Requires, func(s checks.FactSource) bool { return !facts.Has(s) }) ||
-			informer.Name == checks.InformerAlerts && !facts.Updating() { // alerts are not read, and may still fire
+			informer.OnlyDuringUpdate && !facts.Updating() { // what it has found may still apply
 			answer.Result = insight.Failure
 		}
 		for _, finding := range informer.Find(facts) {
