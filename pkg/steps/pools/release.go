@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
@@ -33,8 +34,9 @@ type progress struct {
 // commenced.
 func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPool) progress {
 	var p progress
+	live := sync.OnceValues(func() (checks.Rollout, error) { return checks.GetRollout(ctx, d.Live) })
 	for _, pool := range pools {
-		upToDate, err := d.confirmedUpToDate(ctx, pool)
+		upToDate, err := pool.isConfirmedUpToDate(live)
 		p.errs = append(p.errs, err)
 		switch release := clusterstate.ReleaseOf(pool.Pool, upToDate, run.Now); release.State {
 		case clusterstate.ReleaseLater:
@@ -52,14 +54,14 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 	return p
 }
 
-// confirmedUpToDate reports whether a delayed pool has nothing to update. The API server confirms
+// isConfirmedUpToDate reports whether a delayed pool has nothing to update. The API server confirms
 // that: until the cache shows that the upgrade has commenced, every pool is up to date.
-func (d Delayed) confirmedUpToDate(ctx context.Context, pool delayedPool) (bool, error) {
-	if !pool.upToDate || !pool.Delayed() {
+func (p *delayedPool) isConfirmedUpToDate(live func() (checks.Rollout, error)) (bool, error) {
+	if !p.upToDate || !p.Delayed() {
 		return false, nil
 	}
-	rollout, err := checks.GetRollout(ctx, d.Live)
-	return err == nil && rollout.UpToDate(pool.Name), err
+	rollout, err := live()
+	return err == nil && rollout.UpToDate(p.Name), err
 }
 
 // releaseNow releases a pool once its hooks have passed. A pool with nothing to update does not
