@@ -100,8 +100,8 @@ func (s *scope[T]) publishFormer(ctx context.Context) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// retryAt returns when to try again what has failed at a time, or zero for now, also if that time is in the future:
-// a clock was ahead.
+// retryAt returns when to retry what failed at a time. It returns zero if the retry is due, or if that time is in the
+// future because the clock was ahead.
 func (s *scope[T]) retryAt(failed time.Time) time.Time {
 	if retry := failed.Add(maxRequeue); !failed.After(s.now) && s.now.Before(retry) {
 		return retry

@@ -69,7 +69,7 @@ func (s *Snapshot) Verdict() Verdict {
 		reason = fleetv1beta1.ReasonCancelled
 	}
 	if v, found := stopVerdicts()[reason]; found {
-		return s.complete(v, &admitting, inFlight > 0)
+		return s.detailed(v, &admitting, inFlight > 0)
 	}
 	switch {
 	case isComplete:
@@ -87,8 +87,8 @@ func (s *Snapshot) Verdict() Verdict {
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
 }
 
-// complete adds to the verdict of a rollout that does not start clusters what its status shows.
-func (s *Snapshot) complete(v Verdict, admitting *metav1.Condition, inFlight bool) Verdict {
+// detailed adds what the status shows to the verdict of a rollout that starts no clusters.
+func (s *Snapshot) detailed(v Verdict, admitting *metav1.Condition, inFlight bool) Verdict {
 	isCanary := admitting.Reason == fleetv1beta1.ReasonCanaryNotAvailable
 	if v.Detail == "" && (!v.Stopped || isCanary) {
 		v.Detail = admitting.Message

@@ -194,7 +194,7 @@ func Locked(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.Man
 	return locked, nil
 }
 
-// Locks reports whether a run has begun, and has neither ended nor been cleaned up.
+// Locks reports whether a run keeps other upgrades away from its cluster: it is in flight, or its cleanup has not ended.
 func Locks(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	member := rollout.Member{State: StateOf(run, run.Spec.Attempt)}
 	return member.InFlight() || cleansUp(run)
