@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Ports are below the ephemeral range (32768 and up on Linux). An outgoing connection from that
@@ -45,11 +46,20 @@ func FreePort() (int, error) {
 		}
 		port := ports.left[0]
 		ports.left = ports.left[1:]
-		listener, err := net.Listen("tcp", address(port)) //nolint:noctx // it returns at once
-		if err == nil && listener.Close() == nil {
+		if isFree(port) {
 			return port, nil
 		}
 	}
+}
+
+// isFree reports whether no process listens on a port. It does not listen on the port itself: a child that is forked
+// meanwhile has a copy of the socket until it executes its program, and the caller could not listen on the port.
+func isFree(port int) bool {
+	conn, err := net.DialTimeout("tcp", address(port), time.Second) //nolint:noctx // loopback answers at once
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // lockBlock locks a block of ports that no other process has.

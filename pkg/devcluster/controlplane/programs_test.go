@@ -4,7 +4,10 @@
 package controlplane_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +112,54 @@ func TestFreePorts_are_reserved_for_the_process(t *testing.T) {
 		if strings.Contains(string(output), strconv.Itoa(port)) {
 			t.Errorf("port %d is given to two processes", port)
 		}
+	}
+}
+
+// Other tests start processes meanwhile, each of which has the sockets of this one until it executes its program.
+func TestFreePorts_can_be_used_at_once_while_processes_start(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	starts, ended := make(chan struct{}), sync.WaitGroup{}
+	for range 8 {
+		ended.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, "/bin/true").Run()
+				select {
+				case starts <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	defer ended.Wait()
+	defer cancel()
+	for range 100 {
+		<-starts
+		port, err := controlplane.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // it returns at once
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = listener.Close()
+	}
+}
+
+//nolint:paralleltest // no other test takes a port meanwhile
+func TestFreePorts_are_not_in_use(t *testing.T) {
+	before, err := controlplane.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", before+1)) //nolint:noctx // it returns at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if next, err := controlplane.FreePort(); err != nil || next == before+1 {
+		t.Errorf("port %d follows %d (%v), and a process listens on it", next, before, err)
 	}
 }
 
