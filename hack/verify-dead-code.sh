@@ -18,7 +18,7 @@ trap 'rm -rf "$output"' EXIT
 # again when the package is linked with other linker flags. With an additional compiler flag, other
 # builds do not print it.
 for program in "${!limits[@]}"; do
-  lookups=$(CGO_ENABLED=0 GOARCH=amd64 go build -trimpath -gcflags=-dwarf=false -ldflags '-s -w -dumpdep' -o "$output/$program" "./cmd/$program" 2>&1 |
+  lookups=$(CGO_ENABLED=0 GOARCH=amd64 go build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w -dumpdep' -o "$output/$program" "./cmd/$program" 2>&1 |
     grep -oE -- '-> \S+ <ReflectMethod>' | sort -u | head -5 || true)
   if [[ -n $lookups ]]; then
     printf '%s: %s looks up methods by names that are known at run time only, so that the linker removes no method:\n%s\n' "$0" "$program" "$lookups" >&2

@@ -86,7 +86,7 @@ func writeModule(t *testing.T, body string) {
 	}
 	t.Chdir(folder)
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod -trimpath") // like the build of this module, whose standard library is in the build cache
+	t.Setenv("GOFLAGS", "-mod=mod -trimpath -gcflags=all=-dwarf=false") // like the build of this module, whose standard library is in the build cache
 }
 
 // If the tests failed anyway, the score would be 100 %.
