@@ -21,6 +21,9 @@ type AvailableUpdate struct {
 	Available bool
 	// Conditional is set if the release is offered but not recommended because of its risks.
 	Conditional bool
+	// RisksUnknown is set if the cluster version operator could not yet evaluate whether the risks apply. It then
+	// offers the release as if they did: after each of its restarts, and while Prometheus is unavailable.
+	RisksUnknown bool
 	// Listed is set if the release is in status.availableUpdates. It can then be requested by version alone,
 	// unless that is ambiguous.
 	Listed bool
@@ -103,22 +106,21 @@ func (v Version) OfferedVersions() []string {
 // lists a conditional update as recommended if its risks do not apply.
 func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
 	all := make([]offer, 0, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
-	add := func(release *configv1.Release, listed bool, risks []Risk) {
-		all = append(all, offer{release.Version, AvailableUpdate{
-			Available: true, Listed: listed, Conditional: len(risks) > 0, Risks: risks, Image: release.Image, Channels: release.Channels,
-		}})
+	add := func(release *configv1.Release, u AvailableUpdate) {
+		u.Available, u.Conditional, u.Image, u.Channels = true, len(u.Risks) > 0, release.Image, release.Channels
+		all = append(all, offer{release.Version, u})
 	}
 	for i := range status.AvailableUpdates {
-		add(&status.AvailableUpdates[i], true, nil)
+		add(&status.AvailableUpdates[i], AvailableUpdate{Listed: true})
 	}
 	for i := range status.ConditionalUpdates {
 		update := &status.ConditionalUpdates[i]
 		applicable := risks(update)
 		switch {
-		case isRecommended(update):
-			add(&update.Release, false, nil)
+		case isRecommended(update, metav1.ConditionTrue):
+			add(&update.Release, AvailableUpdate{})
 		case len(applicable) > 0:
-			add(&update.Release, false, applicable)
+			add(&update.Release, AvailableUpdate{Risks: applicable, RisksUnknown: !isRecommended(update, metav1.ConditionFalse)})
 		}
 		// The API promises at least one risk. Without one, nothing can be accepted knowingly, so the update
 		// counts as not offered.
@@ -126,8 +128,8 @@ func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
 	return all
 }
 
-func isRecommended(update *configv1.ConditionalUpdate) bool {
-	return hasStatus(update.Conditions, "Recommended", metav1.ConditionTrue)
+func isRecommended(update *configv1.ConditionalUpdate, status metav1.ConditionStatus) bool {
+	return hasStatus(update.Conditions, "Recommended", status)
 }
 
 // risks returns the risks that may apply to this cluster. A cluster version operator that does not evaluate

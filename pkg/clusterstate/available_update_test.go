@@ -37,7 +37,7 @@ func TestVersion_available_update(t *testing.T) {
 				ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release, Risks: []configv1.ConditionalUpdateRisk{{Name: "SlowBoot"}}}},
 			},
 			image: image446,
-			want:  clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Conditional: true, Image: image446, Risks: []clusterstate.Risk{{Name: "SlowBoot"}}},
+			want:  clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Conditional: true, RisksUnknown: true, Image: image446, Risks: []clusterstate.Risk{{Name: "SlowBoot"}}},
 		},
 		"nothing is offered": {},
 		"another version is offered": {
@@ -49,7 +49,7 @@ func TestVersion_available_update(t *testing.T) {
 		},
 		"a conditional release is offered with its risks": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release, Risks: []configv1.ConditionalUpdateRisk{risk}}}},
-			want: clusterstate.AvailableUpdate{Available: true, Conditional: true, Image: image446, Risks: []clusterstate.Risk{
+			want: clusterstate.AvailableUpdate{Available: true, Conditional: true, RisksUnknown: true, Image: image446, Risks: []clusterstate.Risk{
 				{Name: "SlowBoot", Message: "nodes boot slowly", URL: "https://example.com/slow"},
 			}},
 		},
@@ -76,7 +76,7 @@ func TestVersion_available_update(t *testing.T) {
 					{Name: "Perhaps", Conditions: []metav1.Condition{{Type: "Applies", Status: metav1.ConditionUnknown}}},
 				},
 			}}},
-			want: clusterstate.AvailableUpdate{Available: true, Conditional: true, Image: image446, Risks: []clusterstate.Risk{{Name: "Here"}, {Name: "Perhaps"}}},
+			want: clusterstate.AvailableUpdate{Available: true, Conditional: true, RisksUnknown: true, Image: image446, Risks: []clusterstate.Risk{{Name: "Here"}, {Name: "Perhaps"}}},
 		},
 		"a release says in which channels it is": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{

@@ -5,6 +5,7 @@ package clusterstate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -24,6 +25,17 @@ type Newest struct {
 type Exclusion struct {
 	Version string
 	Reason  string
+	// Unknown is set if the release may turn out to be installable.
+	Unknown bool
+}
+
+// Unknown explains why it is unknown whether there is a release, or returns "" if that is known.
+func (n Newest) Unknown() string {
+	at := slices.IndexFunc(n.Excluded, func(e Exclusion) bool { return e.Unknown })
+	if at < 0 || n.Release != (Release{}) {
+		return ""
+	}
+	return text.WithReason(text.Excerpt(n.Excluded[at].Version), n.Excluded[at].Reason)
 }
 
 // NewestUpdate returns the highest offered version without known risks. With patchOnly, or unless Upgradeable
@@ -55,8 +67,8 @@ func (v Version) newestUpdate(patchOnly, acknowledged bool) Newest {
 			continue
 		}
 		update := v.AvailableUpdate(Target{Version: version})
-		if reason := v.exclude(version, change, update, patchOnly, acknowledged); reason != "" {
-			newest.Excluded = append(newest.Excluded, Exclusion{Version: version, Reason: reason})
+		if reason, unknown := v.exclude(version, change, update, patchOnly, acknowledged); reason != "" {
+			newest.Excluded = append(newest.Excluded, Exclusion{version, reason, unknown})
 			continue
 		}
 		newest.Release = Release{Version: version, Image: update.Image}
@@ -65,29 +77,26 @@ func (v Version) newestUpdate(patchOnly, acknowledged bool) Newest {
 	return newest
 }
 
-// exclude explains why an offered release is not installed without asking a user.
-func (v Version) exclude(version string, change ChangeType, update AvailableUpdate, patchOnly, acknowledged bool) string {
+// exclude explains why an offered release is not installed without asking a user, and reports whether that may
+// change without a change of the offer.
+func (v Version) exclude(version string, change ChangeType, update AvailableUpdate, patchOnly, acknowledged bool) (reason string, unknown bool) {
+	hasRisks := func(unknown bool) bool {
+		return slices.ContainsFunc(v.availableUpdates, func(o offer) bool { return o.version == version && o.Conditional && o.RisksUnknown == unknown })
+	}
 	switch {
 	case update.Ambiguous:
-		return "several images are offered"
-	case update.Conditional || v.isOfferedConditionally(version):
-		return "it has known risks"
+		return "several images are offered", false
+	case hasRisks(false):
+		return "it has known risks", false
 	case change.CrossesMinor() && patchOnly:
-		return "it is another minor version"
+		return "it is another minor version", false
 	case change.CrossesMinor() && v.MayLeaveMinor() != Yes && !acknowledged:
-		return strings.TrimSuffix("it is another minor version, and Upgradeable="+text.Excerpt(v.Upgradeable.Status)+": "+v.Upgradeable.Reason, ": ")
+		reason := "it is another minor version, and Upgradeable=" + text.Excerpt(v.Upgradeable.Status) + ": " + v.Upgradeable.Reason
+		return strings.TrimSuffix(reason, ": "), v.MayLeaveMinor() == Unknown
+	case hasRisks(true):
+		return "it is not known yet whether its risks apply", true
 	}
-	return ""
-}
-
-// isOfferedConditionally reports whether any offer of a version has risks.
-func (v Version) isOfferedConditionally(version string) bool {
-	for _, o := range v.availableUpdates {
-		if o.version == version && o.Conditional {
-			return true
-		}
-	}
-	return false
+	return "", false
 }
 
 // UpdatesUnknown explains why the available updates are unknown, or returns "" if they are known. A cluster

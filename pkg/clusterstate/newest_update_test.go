@@ -26,12 +26,18 @@ func TestNewestUpdate(t *testing.T) {
 			Conditions: []metav1.Condition{{Type: "Recommended", Status: metav1.ConditionFalse, Reason: "Risk"}},
 		}}
 	}
+	unevaluated := func(version string) []configv1.ConditionalUpdate {
+		updates := risky(version)
+		updates[0].Conditions[0].Status, updates[0].Conditions[0].Reason = metav1.ConditionUnknown, "EvaluationFailed"
+		return updates
+	}
 	notUpgradeable := []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse}}
 	for name, tc := range map[string]struct {
 		status    configv1.ClusterVersionStatus
 		patchOnly bool
 		want      string
 		excluded  []Exclusion
+		unknown   string
 	}{
 		"none": {},
 		"the highest, not the first": {
@@ -39,25 +45,46 @@ func TestNewestUpdate(t *testing.T) {
 		},
 		"patches only": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.9", "4.21.2", "4.20.10")}, patchOnly: true, want: "4.20.10",
-			excluded: []Exclusion{{"4.21.2", "it is another minor version"}},
+			excluded: []Exclusion{{"4.21.2", "it is another minor version", false}},
 		},
 		"not upgradeable": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.9", "4.21.2"), Conditions: notUpgradeable}, want: "4.20.9",
-			excluded: []Exclusion{{"4.21.2", "it is another minor version, and Upgradeable=False"}},
+			excluded: []Exclusion{{"4.21.2", "it is another minor version, and Upgradeable=False", false}},
 		},
 		"conditional": {
 			status:   configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.9"), ConditionalUpdates: risky("4.20.10")},
 			want:     "4.20.9",
-			excluded: []Exclusion{{"4.20.10", "it has known risks"}},
+			excluded: []Exclusion{{"4.20.10", "it has known risks", false}},
 		},
 		"available and conditional": {
 			status:   configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.9", "4.20.10"), ConditionalUpdates: risky("4.20.10")},
 			want:     "4.20.9",
-			excluded: []Exclusion{{"4.20.10", "it has known risks"}},
+			excluded: []Exclusion{{"4.20.10", "it has known risks", false}},
+		},
+		"not evaluated yet": {
+			status:   configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.9"), ConditionalUpdates: unevaluated("4.20.10")},
+			want:     "4.20.9",
+			excluded: []Exclusion{{"4.20.10", "it is not known yet whether its risks apply", true}},
+		},
+		"nothing but one not evaluated yet": {
+			status:   configv1.ClusterVersionStatus{ConditionalUpdates: unevaluated("4.20.10")},
+			excluded: []Exclusion{{"4.20.10", "it is not known yet whether its risks apply", true}},
+			unknown:  "4.20.10 (it is not known yet whether its risks apply)",
+		},
+		"another minor version, not evaluated yet": {
+			status: configv1.ClusterVersionStatus{ConditionalUpdates: unevaluated("4.21.2")}, patchOnly: true,
+			excluded: []Exclusion{{"4.21.2", "it is another minor version", false}},
+		},
+		"unknown whether it is upgradeable": {
+			status: configv1.ClusterVersionStatus{AvailableUpdates: offers("4.21.2"), Conditions: []configv1.ClusterOperatorStatusCondition{
+				{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionUnknown, Reason: "Timeout"},
+			}},
+			excluded: []Exclusion{{"4.21.2", "it is another minor version, and Upgradeable=Unknown: Timeout", true}},
+			unknown:  "4.21.2 (it is another minor version, and Upgradeable=Unknown: Timeout)",
 		},
 		"two images": {
 			status:   configv1.ClusterVersionStatus{AvailableUpdates: append(offers("4.20.9"), configv1.Release{Version: "4.20.9", Image: "quay.io/release@sha256:other"})},
-			excluded: []Exclusion{{"4.20.9", "several images are offered"}},
+			excluded: []Exclusion{{"4.20.9", "several images are offered", false}},
 		},
 		"installed, earlier, and malformed": {status: configv1.ClusterVersionStatus{AvailableUpdates: offers("4.20.5", "4.20.4", "latest")}},
 	} {
@@ -71,6 +98,9 @@ func TestNewestUpdate(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got := got.Unknown(); got != tc.unknown {
+				t.Errorf("unknown because %q, want %q", got, tc.unknown)
 			}
 		})
 	}

@@ -86,6 +86,17 @@ func (w *world) offer(versions ...string) {
 	})
 }
 
+// offerConditionally offers an update with a risk. The status tells whether the update is recommended.
+func (w *world) offerConditionally(version string, recommended metav1.ConditionStatus) {
+	w.changeVersion(func(cv *configv1.ClusterVersion) {
+		cv.Status.ConditionalUpdates = []configv1.ConditionalUpdate{{
+			Release:    configv1.Release{Version: version, Image: "quay.io/release@sha256:" + strings.ReplaceAll(version, ".", "")},
+			Risks:      []configv1.ConditionalUpdateRisk{{Name: "SlowBoot", Message: "nodes boot slowly", URL: "https://example.com/slow"}},
+			Conditions: []metav1.Condition{{Type: "Recommended", Status: recommended, Reason: "EvaluationFailed"}},
+		}}
+	})
+}
+
 // losesUpdates makes the update service unreachable.
 func (w *world) losesUpdates() {
 	w.changeVersion(func(version *configv1.ClusterVersion) {

@@ -4,6 +4,7 @@
 package upgradeschedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,7 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *maintenancev1beta1.Upgra
 			s.newest = version.NewestOnceAcknowledged()
 		}
 	}
+	s.unknown = cmp.Or(s.unknown, s.newest.Unknown())
 	return s, s.validatePools(ctx)
 }
 

@@ -375,6 +375,30 @@ func TestUpdatesUnknown(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
+	t.Run("until the risks are evaluated", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.offer()
+		w.offerConditionally("4.20.7", metav1.ConditionUnknown)
+		w.RunTo(tuesday.Add(30 * time.Minute))
+		w.expectCondition("Scheduled", "False UpdatesUnknown")
+		w.offer("4.20.7")
+		w.offerConditionally("4.20.7", metav1.ConditionTrue)
+		w.RunFor(time.Second)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("unless another version is available", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.offer("4.20.6")
+		w.offerConditionally("4.20.7", metav1.ConditionUnknown)
+		w.RunTo(tuesday)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 	t.Run("until startBefore", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(func(cfg *maintenancev1beta1.UpgradeConfig) {

@@ -48,8 +48,11 @@ func Available(version clusterstate.Version, target clusterstate.Target) (engine
 	if (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image) {
 		return engine.Wait("ImageMismatch", "%s is offered with image %s, but %s is requested", target.Version, text.Excerpt(update.Image), target.Image), nil
 	}
-	if risks := update.UnacceptedRisks(target); len(risks) > 0 {
-		return engine.Wait("RisksNotAccepted", "%s", unacceptedRisksMessage(target, risks)), nil
+	switch risks := update.UnacceptedRisks(target); {
+	case len(risks) > 0 && update.RisksUnknown:
+		return engine.Wait(reasonRisksUnknown, "%s; %s", risksUnknownMessage(target, risks), howToAccept(risks)), nil
+	case len(risks) > 0:
+		return engine.Wait("RisksNotAccepted", "%s is not recommended because of %s; %s", target.Version, riskTexts(risks), howToAccept(risks)), nil
 	}
 	if update.Conditional {
 		return engine.Done("%s is offered conditionally in channel %s, and its risks are accepted", target.Version, version.Channel), nil
@@ -91,13 +94,19 @@ func notAvailableMessage(version clusterstate.Version, target clusterstate.Targe
 // channelName returns the name of a channel for use in messages.
 func channelName(channel string) string { return cmp.Or(text.Excerpt(channel), `""`) }
 
-func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Risk) string {
+// reasonRisksUnknown is the reason of a wait for the cluster version operator to evaluate risks.
+const reasonRisksUnknown = "RisksUnknown"
+
+func risksUnknownMessage(target clusterstate.Target, risks []clusterstate.Risk) string {
+	return fmt.Sprintf("the cluster version operator has not evaluated yet whether %s is recommended in spite of %s", target.Version, riskTexts(risks))
+}
+
+func howToAccept(risks []clusterstate.Risk) string {
 	names := make([]string, 0, len(risks))
 	for _, risk := range risks {
 		names = append(names, text.Sanitize(risk.Name, maxRiskName))
 	}
-	return fmt.Sprintf("%s is not recommended because of %s; to accept them, add to spec.desired.acceptedRisks: %s",
-		target.Version, riskTexts(risks), text.Truncate(strings.Join(names, ", "), maxRiskNames))
+	return "to accept them, add to spec.desired.acceptedRisks: " + text.Truncate(strings.Join(names, ", "), maxRiskNames)
 }
 
 // riskTexts returns the risks with their reasons.

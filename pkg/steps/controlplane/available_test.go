@@ -22,7 +22,8 @@ var availableCases = map[string]testCase{
 		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered"},
 	},
 	"it was offered, although the updates cannot be retrieved any more": {version: at(condition("RetrievedUpdates", "False", "RemoteFailed", "no route to host")), want: done},
-	"risks not accepted": {version: at(updateWithRisks("SlowBoot", "LostLogs")), want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted"}},
+	"risks not accepted":  {version: at(updateWithRisks("SlowBoot", "LostLogs")), want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted"}},
+	"risks not evaluated": {version: at(updateWithRisks("SlowBoot", "LostLogs"), risksUnknown), want: stepResult{Outcome: "waiting", Reason: "RisksUnknown"}},
 	"one risk not accepted": {
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
 		target:  &clusterstate.Target{Version: "4.4.6", AcceptedRisks: []string{"LostLogs"}},

@@ -102,8 +102,14 @@ func updateWithRisks(names ...string) change {
 		for _, name := range names {
 			update.Risks = append(update.Risks, configv1.ConditionalUpdateRisk{Name: name, Message: "it is slow", URL: "https://example.com/" + name})
 		}
+		update.Conditions = []metav1.Condition{{Type: "Recommended", Status: metav1.ConditionFalse, Reason: "ExposedToRisks"}}
 		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{update}
 	}
+}
+
+// risksUnknown makes the cluster version operator fail to evaluate the risks.
+func risksUnknown(v *configv1.ClusterVersion) {
+	v.Status.ConditionalUpdates[0].Conditions = []metav1.Condition{{Type: "Recommended", Status: metav1.ConditionUnknown, Reason: "EvaluationFailed"}}
 }
 
 // stepResult is the result of a step and its patch.

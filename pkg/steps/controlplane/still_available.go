@@ -30,7 +30,8 @@ type Pinned struct {
 // FailUnlessAvailable passes if the pinned release is still available and recommended, or if this
 // attempt has requested it. It fails as AlreadyAtVersion if the release is already installed, and
 // as UpgradeWithdrawn if it is no longer available, both confirmed with the API server. It waits
-// while the available updates cannot be retrieved, or another client updates the cluster to the
+// while the available updates cannot be retrieved, while it is unknown whether the release is
+// recommended, or while another client updates the cluster to the
 // same release.
 func FailUnlessAvailable(r, live client.Reader, pinned Pinned) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -70,6 +71,8 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 		return engine.Fail(ReasonUpgradeWithdrawn, "%s", notAvailableMessage(version, target)), nil
 	case (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image):
 		return engine.Fail(ReasonUpgradeWithdrawn, "%s is offered with image %s, but %s was selected", target.Version, text.Excerpt(update.Image), target.Image), nil
+	case len(risks) > 0 && update.RisksUnknown:
+		return engine.Wait(reasonRisksUnknown, "%s", risksUnknownMessage(target, risks)), nil
 	case len(risks) > 0:
 		return engine.Fail(ReasonUpgradeWithdrawn, "%s is not recommended because of %s", target.Version, riskTexts(risks)), nil
 	}

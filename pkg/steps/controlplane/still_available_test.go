@@ -28,6 +28,7 @@ func TestFailUnlessAvailable(t *testing.T) {
 		"not offered":                    {cached: at(retrieved, noUpdates), failed: true, reason: "UpgradeWithdrawn"},
 		"not offered by the cache only":  {cached: at(retrieved, noUpdates), live: at(retrieved), passed: true, reason: "Done"},
 		"offered with risks":             {cached: at(retrieved, updateWithRisks("SlowBoot")), failed: true, reason: "UpgradeWithdrawn"},
+		"offered with unknown risks":     {cached: at(retrieved, updateWithRisks("SlowBoot"), risksUnknown), reason: "RisksUnknown"},
 		"updates not retrieved":          {cached: at(), reason: "UpdatesNotRetrieved"},
 		"updates not retrieved any more": {cached: at(condition("RetrievedUpdates", "False", "RemoteFailed", "")), reason: "UpdatesNotRetrieved"},
 		"other image": {
