@@ -25,8 +25,9 @@ const (
 
 // Arrange builds the sections of a status. An insight belongs to the pools that it names, otherwise to the
 // pools of its nodes, otherwise to the control plane. poolOf returns the pool of a node, or "" if it has
-// none. Above the limits, the most severe insights are kept. For each informer, an insight with the reason
-// Truncated counts the insights that no section shows.
+// none. Above the limits, the most severe insights are kept. The limits are as high as the API allows, because
+// only a shown insight can be accepted. For each informer, an insight with the reason Truncated counts the
+// insights that no section shows.
 func Arrange(status *updatev1beta1.UpdatePlanStatus, all []updatev1beta1.InformerInsights, poolOf func(node string) string, now time.Time) {
 	control, published := &updatev1beta1.ControlPlaneStatus{}, status.ControlPlane
 	byPool := map[updatev1beta1.ResourceReference]*updatev1beta1.WorkerPoolStatus{}
@@ -41,10 +42,10 @@ func Arrange(status *updatev1beta1.UpdatePlanStatus, all []updatev1beta1.Informe
 			}
 		}
 	}
-	keep(&control.Section, insight.MaxControlPlane)
+	keep(&control.Section)
 	status.ControlPlane, status.WorkerPools = control, nil
 	for _, pool := range byPool {
-		keep(&pool.Section, insight.MaxPool)
+		keep(&pool.Section)
 		status.WorkerPools = append(status.WorkerPools, *pool)
 	}
 	slices.SortFunc(status.WorkerPools, func(a, b updatev1beta1.WorkerPoolStatus) int {
@@ -121,9 +122,9 @@ func poolsOf(of *updatev1beta1.Insight, poolOf func(node string) string) []updat
 }
 
 // keep limits the insights per informer in a section to the most severe.
-func keep(section *updatev1beta1.Section, limit int) {
+func keep(section *updatev1beta1.Section) {
 	for i := range section.UpdateInformers {
-		section.UpdateInformers[i].Insights, _ = insight.Keep(section.UpdateInformers[i].Insights, limit)
+		section.UpdateInformers[i].Insights, _ = insight.Keep(section.UpdateInformers[i].Insights, insight.MaxInsights)
 	}
 }
 

@@ -91,10 +91,10 @@ func TestArrange_counts_what_it_drops(t *testing.T) {
 		all  []updatev1beta1.Insight
 		want []string
 	}{
-		"as many as are kept":        {many(64), nil},
-		"one more":                   {many(65), []string{"1 insights of informer a are not shown."}},
-		"of two pools, each once":    {many(300, pool("x"), pool("y")), []string{"44 insights of informer a are not shown."}},
-		"control plane and one pool": {append(many(70), many(257, pool("x"))...), []string{"7 insights of informer a are not shown."}},
+		"as many as are kept":        {many(320), nil},
+		"one more":                   {many(321), []string{"1 insights of informer a are not shown."}},
+		"of two pools, each once":    {many(350, pool("x"), pool("y")), []string{"30 insights of informer a are not shown."}},
+		"control plane and one pool": {append(many(326), many(321, pool("x"))...), []string{"7 insights of informer a are not shown."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,18 @@ const (
 // merges the insights about the nodes of a pool, and finally drops insights. An insight with the reason
 // Truncated reports the counts. If the published control plane has that insight, it keeps its times.
 func Fit(status *updatev1beta1.UpdateStatusStatus, published *updatev1beta1.ControlPlaneStatus, now time.Time) {
+	fit(status, published, now, (*fitting).dropDescriptions, (*fitting).rollUp, (*fitting).drop)
+}
+
+// FitPlan does the same for the status of a plan, but merges no insights, because each needs its own
+// acceptance.
+func FitPlan(status *updatev1beta1.UpdatePlanStatus, published *updatev1beta1.ControlPlaneStatus, now time.Time) {
+	sized := updatev1beta1.UpdateStatusStatus{ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: status.RecentlyResolved}
+	fit(&sized, published, now, (*fitting).dropDescriptions, (*fitting).drop)
+	status.ControlPlane, status.WorkerPools = sized.ControlPlane, sized.WorkerPools
+}
+
+func fit(status *updatev1beta1.UpdateStatusStatus, published *updatev1beta1.ControlPlaneStatus, now time.Time, steps ...func(*fitting, int)) {
 	if bound(status) <= MaxBytes {
 		return
 	}
@@ -37,9 +49,9 @@ func Fit(status *updatev1beta1.UpdateStatusStatus, published *updatev1beta1.Cont
 		return
 	}
 	f.left += noteBytes
-	for _, shorten := range []func(level int){f.dropDescriptions, f.rollUp, f.drop} {
+	for _, shorten := range steps {
 		for level := 0; level < maxLevels && f.left > 0; level++ {
-			shorten(level)
+			shorten(f, level)
 		}
 	}
 	f.note(published, now)

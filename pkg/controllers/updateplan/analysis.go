@@ -155,11 +155,8 @@ func (p *pass) report(all []updatev1beta1.InformerInsights, facts checks.Facts) 
 		pools[node.Name] = clusterstate.PoolOf(facts.Pools, node)
 	}
 	updateplan.Arrange(status, all, func(node string) string { return pools[node] }, p.now)
-	sized := updatev1beta1.UpdateStatusStatus{
-		ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: p.state.insights.RecentlyResolved(), ObservedTime: status.LastAnalysisTime,
-	}
-	updatestatus.Fit(&sized, p.published.ControlPlane, p.now)
-	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
+	status.RecentlyResolved = p.state.insights.RecentlyResolved()
+	updatestatus.FitPlan(status, p.published.ControlPlane, p.now)
 	keepTimes(status, updateplan.Insights(p.published))
 }
 
