@@ -5,7 +5,6 @@ package updatestatus
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,8 +27,8 @@ type Input struct {
 	// Previous is the last published status. Its insights are restored only if Insights is the zero Store,
 	// because a Store in use has already resolved what it does not contain.
 	Previous updatev1beta1.UpdateStatusStatus
-	// Acknowledged lists the UUIDs of the insights that users have acknowledged after an update.
-	Acknowledged []string
+	// Acknowledged is the value of the annotation that lists the acknowledged insights.
+	Acknowledged string
 	// Sources lists the sources of the assessment that are not among the facts: the Update Status Controller
 	// and the enabled informers.
 	Sources []updatev1beta1.Source
@@ -39,11 +38,6 @@ type Input struct {
 	// ControllerForbidden is set if the user lacks permission to read what the Update Status Controller
 	// publishes.
 	ControllerForbidden bool
-}
-
-// Acknowledged returns the UUIDs in the annotation with which users acknowledge insights after an update.
-func Acknowledged(object *updatev1beta1.UpdateStatus) []string {
-	return strings.FieldsFunc(object.Annotations[updatev1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // Compute returns the status. It keeps the transition times of unchanged conditions and the times when
@@ -61,7 +55,7 @@ func Compute(in Input) updatev1beta1.UpdateStatusStatus {
 	c.addPools()
 	switch {
 	case c.settled():
-		in.Insights.EndUpdate(in.Acknowledged, now)
+		in.Insights.EndUpdate(acknowledged(in.Acknowledged, in.Facts.NewestUpdate().End), now)
 	case c.pending():
 		in.Insights.BeginUpdate(now)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -222,11 +223,47 @@ func TestCompute_AfterUpdate(t *testing.T) {
 	if len(restarted.AfterUpdate) != 1 || !restarted.AfterUpdate[0].RetainedSince.Equal(&after.AfterUpdate[0].RetainedSince) {
 		t.Errorf("after a restart: %+v", restarted.AfterUpdate)
 	}
-	acknowledged := updatestatus.Compute(updatestatus.Input{
-		Facts: newCluster(4, 3).factsAt(t, now.Add(3*time.Minute)), Previous: restarted, Acknowledged: []string{after.AfterUpdate[0].Insight.UUID},
-	})
-	if len(acknowledged.AfterUpdate) != 0 {
-		t.Errorf("acknowledged: %+v", acknowledged.AfterUpdate)
+}
+
+// TestCompute_Acknowledged acknowledges insights that the informer keeps reporting. They stay hidden until the next update.
+func TestCompute_Acknowledged(t *testing.T) {
+	t.Parallel()
+	var left []updatev1beta1.Insight
+	for _, uid := range []string{"one", "two"} {
+		of := about(uid, updatev1beta1.ScopeControlPlane, nil)
+		of.Remediation.Resolved = new(false)
+		left = append(left, of)
+	}
+	state, object := answered(left...), &updatev1beta1.UpdateStatus{}
+	compute := func(c *cluster, after time.Duration) []string {
+		at := now.Add(after)
+		state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: left, At: at}, at)
+		object.Status = updatestatus.Compute(updatestatus.Input{
+			Facts: c.factsAt(t, at), Insights: state, Previous: object.Status, Acknowledged: object.Annotations[updatev1beta1.AcknowledgedAnnotation],
+		})
+		var shown []string
+		for _, r := range object.Status.AfterUpdate {
+			shown = append(shown, r.Insight.UID)
+		}
+		return shown
+	}
+	compute(newCluster(4, 2), 0)
+	done := newCluster(4, 3)
+	for i, want := range [][]string{{"one", "two"}, {"two"}, nil} {
+		if diff := cmp.Diff(want, compute(done, time.Duration(i+1)*time.Minute)); diff != "" {
+			t.Errorf("with %d acknowledged (-want +got):\n%s", i, diff)
+		}
+		if i < len(left) {
+			object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: updatestatus.Acknowledge(object, insight.UUID("mco", left[i].Scope, left[i].UID))}
+		}
+	}
+	next := newCluster(4, 3)
+	completed := metav1.NewTime(now.Add(2 * time.Hour))
+	next.version.Status.History = append([]configv1.UpdateHistory{
+		{State: configv1.CompletedUpdate, StartedTime: metav1.NewTime(now.Add(time.Hour)), CompletionTime: &completed, Version: newRelease, Image: "image/another"},
+	}, next.version.Status.History...)
+	if diff := cmp.Diff([]string{"one", "two"}, compute(next, 3*time.Hour)); diff != "" {
+		t.Errorf("after the next update (-want +got):\n%s", diff)
 	}
 }
 
@@ -355,6 +392,33 @@ func TestFit(t *testing.T) {
 			for _, i := range of.Insights {
 				if strings.HasPrefix(i.UID, "rolled-up/") && (i.Impact.Description == "" || !strings.Contains(i.Impact.Description, i.Scope.Resources[0].Name)) {
 					t.Errorf("%d insights: %s does not name its nodes: %q", insights, i.UID, i.Impact.Description)
+				}
+			}
+		}
+	}
+}
+
+// TestFitPlan checks that a plan shows no insight that stands for others, because accepting it would have no effect.
+func TestFitPlan(t *testing.T) {
+	t.Parallel()
+	for _, insights := range []int{400, 5000} {
+		from, reported := large(insights), map[string]bool{}
+		for _, section := range from.Sections() {
+			for _, uid := range uidsOf(section, "mco") {
+				reported[uid] = true
+			}
+		}
+		plan := updatev1beta1.UpdatePlanStatus{ControlPlane: from.ControlPlane, WorkerPools: from.WorkerPools}
+		updatestatus.FitPlan(&plan, nil, now)
+		if size := len(encode(t, plan)); size > updatestatus.MaxBytes || size < updatestatus.MaxBytes/2 {
+			t.Errorf("%d insights: %d bytes", insights, size)
+		}
+		for _, section := range plan.Sections() {
+			for _, of := range section.UpdateInformers {
+				for _, i := range of.Insights {
+					if !reported[i.UID] && i.Impact.Level != updatev1beta1.LevelInfo {
+						t.Errorf("%d insights: the %s %s of %s needs acceptance, and was not reported", insights, i.Impact.Level, i.UID, of.Name)
+					}
 				}
 			}
 		}

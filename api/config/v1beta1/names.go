@@ -23,8 +23,9 @@ const (
 	// BypassAnnotation on OpenShift's ClusterVersion records that a user started an update without
 	// pre-checks. Its value is the target release.
 	BypassAnnotation = "upgrade.managed.openshift.io/pre-checks-bypassed"
-	// AcknowledgedAnnotation on the UpdateStatus is a comma-separated list of the UUIDs of insights in
-	// status.afterUpdate that a user has acknowledged.
+	// AcknowledgedAnnotation on the UpdateStatus is a comma-separated list of the insights in
+	// status.afterUpdate that a user has acknowledged. An entry is a UUID, "=", and the completion time of the
+	// update, because the same insight may need attention again after the next update.
 	AcknowledgedAnnotation = "upgrade.managed.openshift.io/acknowledged"
 )
 

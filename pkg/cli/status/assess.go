@@ -73,7 +73,7 @@ func assess(ctx context.Context, c *session.Cluster, p publication, now time.Tim
 	if p.object != nil {
 		object.ObjectMeta = *p.object.ObjectMeta.DeepCopy()
 		in.Previous = p.object.Status
-		in.Acknowledged = updatestatus.Acknowledged(p.object)
+		in.Acknowledged = p.object.Annotations[updatev1beta1.AcknowledgedAnnotation]
 	}
 	if p.stale != nil {
 		in.Sources = append([]updatev1beta1.Source{*p.stale}, informerSources(ctx, c)...)

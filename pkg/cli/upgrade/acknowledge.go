@@ -17,6 +17,7 @@ import (
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 // acknowledgeOptions holds the flags and the argument of the command acknowledge.
@@ -89,24 +90,18 @@ func (o *acknowledgeOptions) acknowledgeJob(ctx context.Context, cluster *sessio
 	}})
 }
 
-// acknowledgeInsight adds an insight to the acknowledged ones. It removes insights that no longer need
-// attention to keep the list short.
+// acknowledgeInsight adds an insight to the acknowledged ones.
 func (o *acknowledgeOptions) acknowledgeInsight(ctx context.Context, cluster *session.Cluster, uuid string) error {
 	status := &updatev1beta1.UpdateStatus{}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, status); err != nil {
 		return fmt.Errorf("reading the UpdateStatus: %w", err)
 	}
-	isRetained := func(uuid string) bool {
-		return slices.ContainsFunc(status.Status.AfterUpdate, func(r updatev1beta1.RetainedInsight) bool { return r.Insight.UUID == uuid })
-	}
-	if !isRetained(uuid) {
+	if !slices.ContainsFunc(status.Status.AfterUpdate, func(r updatev1beta1.RetainedInsight) bool { return r.Insight.UUID == uuid }) {
 		return fmt.Errorf("insight %s does not need attention; list those that do with %q", uuid, o.Name+" status --details")
 	}
-	known := strings.Split(status.Annotations[updatev1beta1.AcknowledgedAnnotation], ",")
-	acknowledged := append(slices.DeleteFunc(known, func(known string) bool { return !isRetained(known) || known == uuid }), uuid)
 	what := "insight/" + uuid
 	return o.Commit(ctx, &o.ChangeOptions, cluster, "acknowledge "+what, what, session.Change{Done: "acknowledged", Apply: func(c client.Client) error {
-		if err := session.Annotate(ctx, c, status, updatev1beta1.AcknowledgedAnnotation, strings.Join(acknowledged, ",")); err != nil {
+		if err := session.Annotate(ctx, c, status, updatev1beta1.AcknowledgedAnnotation, updatestatus.Acknowledge(status, uuid)); err != nil {
 			return fmt.Errorf("acknowledging insight %s: %w", uuid, err)
 		}
 		return nil

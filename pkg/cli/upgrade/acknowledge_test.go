@@ -15,13 +15,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/clitest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/session"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
 	object.Status.AfterUpdate = []updatev1beta1.RetainedInsight{{Insight: updatev1beta1.Insight{UUID: "abc"}}, {Insight: updatev1beta1.Insight{UUID: "def"}}}
-	object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: "gone,abc"}
+	object.Status.Assessment = &updatev1beta1.Assessment{InstalledTime: new(metav1.NewTime(clitest.Now))}
+	object.Annotations = map[string]string{updatev1beta1.AcknowledgedAnnotation: "earlier=2020-01-01T00:00:00Z,hidden=" + text.FormatTime(clitest.Now)}
 	cluster := clitest.NewFakeCluster(t, object)
 	streams := run(t, "acknowledge", "node/x")
 	if streams.Code != session.ExitUsage || !strings.Contains(streams.ErrOut, "upgradejob/NAME") {
@@ -42,7 +44,7 @@ func TestAcknowledge(t *testing.T) {
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, stored); err != nil {
 		t.Fatal(err)
 	}
-	if got := stored.Annotations[updatev1beta1.AcknowledgedAnnotation]; got != "abc,def" {
-		t.Errorf("annotation %q, want those that still need attention, and the new one", got)
+	if got := stored.Annotations[updatev1beta1.AcknowledgedAnnotation]; got != strings.ReplaceAll("def=TIME,hidden=TIME", "TIME", text.FormatTime(clitest.Now)) {
+		t.Errorf("annotation %q, want the new one, and the other one after the same update", got)
 	}
 }

@@ -203,7 +203,7 @@ func (r *Reconciler) compute(ctx context.Context, object *updatev1beta1.UpdateSt
 	r.insights.KeepOnly(existing, gathered.Now) // some may have been deleted while no controller was running
 	status := updatestatus.Compute(updatestatus.Input{
 		Facts: gathered, Insights: r.insights, Previous: object.Status,
-		Acknowledged: updatestatus.Acknowledged(object), Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
+		Acknowledged: object.Annotations[updatev1beta1.AcknowledgedAnnotation], Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
 	})
 	var err error
 	status.StartableReleases, err = r.startable(ctx, gathered)
