@@ -174,6 +174,8 @@ func (s Store) endUpdate(i *informer, acknowledged []string, now time.Time) {
 		}
 		i.hide(e, now)
 	}
+	// Problems of the answers end, too: no other answer would end them before the next update.
+	i.last.Degraded, i.odd, i.rejected = "", 0, rejection{}
 }
 
 // needsAttention reports whether an insight needs attention after the update.

@@ -408,6 +408,24 @@ func TestStore_EndUpdate(t *testing.T) {
 	check("for good")
 }
 
+// TestStore_EndUpdateOfOddInformer ends an update in which the informer was degraded and violated the protocol. It is not
+// queried until the next update, so no answer would end the insights about it.
+func TestStore_EndUpdateOfOddInformer(t *testing.T) {
+	t.Parallel()
+	store := insight.NewStore()
+	answer := insight.Answer{Informer: "mco", Result: insight.Success, Degraded: "it is degraded", Insights: []updatev1beta1.Insight{reported("a", 0), reported("", 0)}, At: second(0)}
+	for after, want := range [][]string{{"InformerDegraded/mco first 0", "InformerInvalid/mco first 0"}, nil, nil} {
+		store.Apply(answer, second(after))
+		if after > 0 {
+			store.EndUpdate(nil, second(after))
+		}
+		store.Settle(second(after))
+		if diff := cmp.Diff(want, shown(store, updatev1beta1.StatusControllerInformer)); diff != "" {
+			t.Errorf("after %d s (-want +got):\n%s", after, diff)
+		}
+	}
+}
+
 // TestStore_BoundsInsights checks that no sequence of answers makes the controller keep an unlimited number
 // of insights.
 func TestStore_BoundsInsights(t *testing.T) {
