@@ -193,9 +193,15 @@ func findCapacity(in Facts, _ RulePhase) []Finding {
 	return found
 }
 
-// neverDrains reports whether the cluster has a single node. The machine config operator does not drain it,
-// because there is no other node for its pods.
-func (f Facts) neverDrains() bool { return len(f.Nodes) == 1 && f.Has(SourceNodes) }
+// neverDrains reports whether the cluster has a single node, and the machine config operator updates it. It does
+// not drain this node, because there is no other node for its pods.
+func (f Facts) neverDrains() bool {
+	machines := int32(0)
+	for i := range f.Pools {
+		machines += f.Pools[i].Machines
+	}
+	return machines == 1 && len(f.Nodes) == 1
+}
 
 // planAlerts returns findings for the relevant firing alerts. For each name and namespace, it picks the most
 // severe and then the oldest.

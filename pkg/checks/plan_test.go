@@ -170,8 +170,18 @@ func TestReadiness(t *testing.T) {
 		}, []string{"warning pdb/shop/api/web/PDBsOverlap", "warning unreadable/pdb-overlaps"}},
 		"single node": {patchTarget, func(r *ready) {
 			r.nodes = r.nodes[:1]
+			r.pools[0].Status.MachineCount = 1
 			r.facts.PDBs, r.facts.UncomparedPDBs = []clusterstate.PDB{blockedBudget("api")}, []string{"bank"}
 		}, nil},
+		"single node that no pool updates": {patchTarget, func(r *ready) {
+			r.nodes, r.pools = r.nodes[:1], nil
+			r.facts.PDBs = []clusterstate.PDB{blockedBudget("api")}
+		}, []string{"warning pdb/shop/api"}},
+		"single node in an incomplete dump": {patchTarget, func(r *ready) {
+			r.nodes = r.nodes[:1]
+			r.pools[0].Status.MachineCount = 2
+			r.facts.PDBs = []clusterstate.PDB{blockedBudget("api")}
+		}, []string{"warning pdb/shop/api", "warning capacity/worker"}},
 		"no room": {patchTarget, func(r *ready) {
 			r.plan.Loads["worker-1"]["cpu"] = checks.Load{Allocatable: 4, Requested: 4, Movable: 1}
 		}, []string{"warning capacity/worker"}},

@@ -70,14 +70,16 @@ func sanitized(message, reason string) string {
 	return cmp.Or(text.Sanitize(message, text.MaxReason), text.Sanitize(reason, text.MaxReason))
 }
 
-// isInstalled reports whether an upgrade's version was completely installed and not rolled back since.
+// isInstalled reports whether an upgrade's version was completely installed, and no earlier version since.
 func (f Facts) isInstalled(u *Upgrade) bool {
-	for i, update := range f.Version.Updates { // latest first
-		switch {
-		case !update.Completed:
-		case update.Version == u.To:
+	for _, update := range f.Version.Updates { // latest first
+		if !update.Completed {
+			continue
+		}
+		if update.Version == u.To {
 			return true
-		case f.Version.UpdateKind(i) == clusterstate.UpdateDowngrade:
+		}
+		if change, err := clusterstate.CompareVersions(u.To, update.Version); err == nil && change == clusterstate.Downgrade {
 			return false
 		}
 	}

@@ -175,6 +175,23 @@ func TestUpgrades_after_a_rollback(t *testing.T) {
 	}
 }
 
+// TestUpgrades_below_a_rollback rolls the cluster back to a later release than that of an upgrade, which is still installed.
+func TestUpgrades_below_a_rollback(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.complete()
+	entry := func(version string, from time.Duration) configv1.UpdateHistory {
+		return configv1.UpdateHistory{State: configv1.CompletedUpdate, StartedTime: ago(from), CompletionTime: new(ago(from - time.Minute)), Version: version}
+	}
+	c.version.Status.History = append(append([]configv1.UpdateHistory{entry(oldRelease, 5*time.Minute)}, c.version.Status.History...), entry("4.20.4", 1000*time.Hour))
+	config := newConfig()
+	config.Spec.Desired.Version = "4.20.4"
+	c.others = append(c.others, config)
+	if found := find(t, checks.InformerUpgrades, c.facts(t)); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
 // newJob returns an UpgradeJob whose second attempt is at step B.
 func newJob(change func(*history.Record)) *maintenancev1beta1.UpgradeJob {
 	record := newRecord(stepDone(), stepRunning())
