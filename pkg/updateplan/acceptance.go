@@ -69,6 +69,9 @@ const (
 	VerdictAmbiguous AcceptanceVerdict = "Ambiguous"
 	// VerdictStale is the verdict if the insight was accepted before it was observed, or for another release.
 	VerdictStale AcceptanceVerdict = "Stale"
+	// VerdictAhead is the verdict if the time of the acceptance is in the future. It would also accept insights
+	// that are not known yet.
+	VerdictAhead AcceptanceVerdict = "Ahead"
 	// VerdictIncomplete is the verdict for a critical insight if its acceptance lacks the UUID or a reason.
 	VerdictIncomplete AcceptanceVerdict = "Incomplete"
 )
@@ -140,6 +143,8 @@ func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, s
 		return VerdictRefused
 	case entry.UUID == "" && !unique:
 		return VerdictAmbiguous
+	case entry.AcceptedTime != nil && entry.AcceptedTime.After(scope.Now.Add(text.MaxClockSkew)):
+		return VerdictAhead
 	case !holds(entry, r, scope):
 		return VerdictStale
 	case r.Insight.Impact.Level == updatev1beta1.LevelCritical && (entry.UUID == "" || entry.Reason == ""):
@@ -148,14 +153,12 @@ func verdictOf(entry *updatev1beta1.AcceptedInsight, r *Reported, unique bool, s
 	return VerdictAccepted
 }
 
-// holds reports whether the acceptance covers what is reported now. A time in the future accepts nothing,
-// because it would also accept insights that are not known yet.
+// holds reports whether the acceptance covers what is reported now.
 func holds(entry *updatev1beta1.AcceptedInsight, r *Reported, scope Scope) bool {
 	if entry.AcceptedTime == nil {
 		return !scope.IgnoreUndated
 	}
-	at := entry.AcceptedTime.Time
-	return !at.After(scope.Now.Add(text.MaxClockSkew)) && !at.Before(r.Insight.FirstObservedTime.Truncate(time.Second))
+	return !entry.AcceptedTime.Time.Before(r.Insight.FirstObservedTime.Truncate(time.Second))
 }
 
 // Count counts the insights that need acceptance and those that are accepted.

@@ -91,7 +91,7 @@ func TestJudge(t *testing.T) {
 		"critical with both":   {[]updatev1beta1.Insight{insight("a", "1", critical)}, []updatev1beta1.AcceptedInsight{reasoned}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
 		"accepted when seen":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, false, []updateplan.AcceptanceVerdict{"Accepted"}},
 		"accepted before":      {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(-time.Second)}, false, []updateplan.AcceptanceVerdict{"Stale"}},
-		"accepted ahead":       {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.AcceptanceVerdict{"Stale"}},
+		"accepted ahead":       {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(2 * time.Hour)}, false, []updateplan.AcceptanceVerdict{"Ahead"}},
 		"undated is dropped":   {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{entry("a", "", true)}, true, []updateplan.AcceptanceVerdict{"Stale"}},
 		"dated is kept":        {[]updatev1beta1.Insight{insight("a", "1", warning)}, []updatev1beta1.AcceptedInsight{dated(0)}, true, []updateplan.AcceptanceVerdict{"Accepted"}},
 	} {

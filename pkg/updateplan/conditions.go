@@ -167,7 +167,7 @@ func startability(plan *updatev1beta1.UpdatePlan, a Analysis, judged []Judged) m
 // staleness returns the condition AcceptanceStale.
 func (s setter) staleness(judged []Judged, forOtherRelease bool) metav1.Condition {
 	stale := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool {
-		return j.Verdict != VerdictStale && j.Verdict != VerdictAmbiguous && j.Verdict != VerdictIncomplete
+		return !slices.Contains([]AcceptanceVerdict{VerdictStale, VerdictAhead, VerdictAmbiguous, VerdictIncomplete}, j.Verdict)
 	})
 	switch {
 	case forOtherRelease:
@@ -201,6 +201,7 @@ var explanations = map[AcceptanceVerdict]string{
 	VerdictRefused:    "accepted: false",
 	VerdictAmbiguous:  "several insights have this uid; accept one by its uuid",
 	VerdictStale:      "accepted before it was observed",
+	VerdictAhead:      "accepted at a time in the future: the clocks differ",
 	VerdictIncomplete: "critical: accept it by its uuid and with a reason",
 }
 

@@ -216,9 +216,13 @@ func (o *preChecksOptions) withAcceptances(ctx context.Context, cluster *session
 		if found.Insight.Impact.Level == updatev1beta1.LevelCritical && reason == "" {
 			return nil, session.UsageError("--reason: is required to accept %s, which is critical", found.Insight.UID)
 		}
+		at := metav1.NewTime(now.UTC().Truncate(time.Second))
+		if first := found.Insight.FirstObservedTime; at.Before(&first) { // the clock of this computer is behind
+			at = first
+		}
 		setAcceptance(accepted, updatev1beta1.AcceptedInsight{
 			UpdateInformer: found.Informer, UID: found.Insight.UID, UUID: found.Insight.UUID, Accepted: true, Reason: reason,
-			AcceptedBy: user, AcceptedTime: &metav1.Time{Time: now.UTC().Truncate(time.Second)},
+			AcceptedBy: user, AcceptedTime: &at,
 		})
 	}
 	accepted.Spec.UpdatePlanResourceVersion = plan.ResourceVersion

@@ -28,8 +28,10 @@ type planScreen struct {
 	now     time.Time
 	name    string
 	details bool
-	// source describes what the plan was computed from. It is empty if the controller published the plan.
+	// source describes what the plan was computed from. It is empty if the controller published the plan. replay
+	// is set if it is a dump.
 	source string
+	replay bool
 }
 
 // render returns the text of a plan with a verdict.
@@ -82,10 +84,22 @@ func (s *planScreen) summary(code session.ExitCode, total, unaccepted int) strin
 		return fmt.Sprintf("All %d risks are accepted; the update may be started.", total)
 	case unaccepted > 0 && startableReason(s.plan) != updatev1beta1.ReasonNotAnUpdate:
 		return fmt.Sprintf("%d of %s not accepted.", unaccepted, text.Plural(total, "risk is", "risks are"))
+	case clocksDiffer(s.plan, s.now) != "":
+		return sentence(clocksDiffer(s.plan, s.now))
 	case startable != nil:
 		return sentence(startable.Message)
 	}
 	return "The analysis is not complete."
+}
+
+// clocksDiffer explains that the analysis of a plan is from the future, or returns "" if it is not. Its age is
+// unknown then, so the update cannot be started.
+func clocksDiffer(plan *updatev1beta1.UpdatePlan, now time.Time) string {
+	at := plan.Status.LastAnalysisTime
+	if at == nil || !at.After(now.Add(text.MaxClockSkew)) {
+		return ""
+	}
+	return "the analysis is from the future, from " + text.FormatTime(at.Time) + ": the clocks of this computer and the cluster differ"
 }
 
 // sentence converts a condition's message to a sentence.
@@ -105,6 +119,8 @@ func explanation(verdict updateplan.AcceptanceVerdict) string {
 		return "its acceptance matches several risks: accept it by its uuid"
 	case updateplan.VerdictStale:
 		return "was accepted before it was observed"
+	case updateplan.VerdictAhead:
+		return "was accepted at a time in the future: the clocks differ"
 	case updateplan.VerdictIncomplete:
 		return "critical: its acceptance needs a uuid and a reason"
 	case updateplan.VerdictAccepted, updateplan.VerdictUnaccepted:
@@ -171,13 +187,14 @@ func (s *planScreen) acceptedBy(j updateplan.Judged) string {
 // do adds what the user can do.
 func (s *planScreen) do(code session.ExitCode, rest []updateplan.Judged) {
 	target := s.plan.Spec.TargetRelease
+	what, start := "update", s.name+" start --to "+target
+	if s.plan.Status.FromRelease == target {
+		what, start = "update of worker nodes", s.name+" worker-nodes start"
+	}
 	switch {
-	case code == session.ExitDone && s.plan.Status.FromRelease == target:
-		s.Text("Do", "Start the update of worker nodes:")
-		s.Command(s.name + " worker-nodes start")
 	case code == session.ExitDone:
-		s.Text("Do", "Start the update:")
-		s.Command(fmt.Sprintf("%s start --to %s", s.name, target))
+		s.Text("Do", "Start the "+what+":")
+		s.Command(start)
 	case len(rest) > 0 && s.source == "":
 		s.Text("Do", "Fix these, or accept them, for example the first one:")
 		s.Command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, acceptID(updateplan.JudgePlan(s.plan, s.now), rest[0])))
@@ -186,6 +203,14 @@ func (s *planScreen) do(code session.ExitCode, rest []updateplan.Judged) {
 	case code == session.ExitUnknown && s.source == "":
 		s.Text("Do", "Wait for the analysis:")
 		s.Command(fmt.Sprintf("%s pre-checks --version %s --wait=10m", s.name, target))
+	case code == session.ExitUnknown && s.replay:
+		s.Text("Do", "Check the cluster itself:")
+		s.Command(fmt.Sprintf("%s pre-checks --version %s", s.name, target))
+	case code == session.ExitUnknown:
+		s.Text("Do", "Install the Update Status Controller, or start the "+what+" without pre-checks:")
+		s.Command(start + " --pre-checks=false")
+	case clocksDiffer(s.plan, s.now) != "":
+		s.Text("Do", "Correct the clock of this computer or of the cluster.")
 	case s.source == "" && startableReason(s.plan) != updatev1beta1.ReasonNotAnUpdate:
 		s.Text("Do", "Request another analysis:")
 		s.Command(fmt.Sprintf("%s pre-checks --version %s --max-age=0s", s.name, target))
@@ -228,6 +253,8 @@ func (s *planScreen) data() string {
 		return "The Update Status Controller has not begun the analysis."
 	case !isComplete(s.plan) || at == nil:
 		return "The analysis is not complete: " + text.Sanitize(complete.Message, text.MaxReason) + "."
+	case clocksDiffer(s.plan, s.now) != "":
+		return "Analyzed at " + text.FormatTime(at.Time) + "."
 	}
 	age := duration.HumanDuration(max(s.now.Sub(at.Time), 0))
 	if end := at.Add(updateplan.MaxAge); s.now.Before(end) {

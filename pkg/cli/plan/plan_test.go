@@ -173,6 +173,7 @@ func (pc *planCluster) start(t *testing.T, change func(*startOptions)) clitest.R
 func TestPlanScreens(t *testing.T) {
 	t.Parallel()
 	many := []updatev1beta1.Insight{quorum, budget, known, note, risk("operator/dns/OperatorDegraded", "error", "cluster operators degraded")}
+	unanalyzed := func(p *updatev1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }
 	accepted := updatev1beta1.AcceptedInsight{
 		UpdateInformer: checks.InformerReadiness, UID: budget.UID, UUID: budget.UUID, Accepted: true, AcceptedBy: "ann", Reason: "the shop is closed",
 		AcceptedTime: &metav1.Time{Time: clitest.Now},
@@ -183,16 +184,26 @@ func TestPlanScreens(t *testing.T) {
 		change   func(*updatev1beta1.UpdatePlan)
 		details  bool
 		source   string
+		replay   bool
 		code     session.ExitCode
 	}{
-		"ready":           {code: session.ExitDone},
-		"accepted":        {insights: []updatev1beta1.Insight{budget}, accepted: []updatev1beta1.AcceptedInsight{accepted}, details: true, code: session.ExitDone},
-		"not-ready":       {insights: many, accepted: []updatev1beta1.AcceptedInsight{accepted}, code: session.ExitActionRequired},
-		"details":         {insights: many, details: true, code: session.ExitActionRequired},
-		"without-control": {insights: []updatev1beta1.Insight{budget}, source: "live reads", code: session.ExitActionRequired},
-		"incomplete":      {change: func(p *updatev1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, code: session.ExitUnknown},
+		"ready":                    {code: session.ExitDone},
+		"accepted":                 {insights: []updatev1beta1.Insight{budget}, accepted: []updatev1beta1.AcceptedInsight{accepted}, details: true, code: session.ExitDone},
+		"not-ready":                {insights: many, accepted: []updatev1beta1.AcceptedInsight{accepted}, code: session.ExitActionRequired},
+		"details":                  {insights: many, details: true, code: session.ExitActionRequired},
+		"without-control":          {insights: []updatev1beta1.Insight{budget}, source: "live reads", code: session.ExitActionRequired},
+		"without-control-or-risks": {source: "live reads", change: unanalyzed, code: session.ExitUnknown},
+		"without-control-workers": {source: "live reads", change: func(p *updatev1beta1.UpdatePlan) {
+			unanalyzed(p)
+			p.Spec.TargetRelease, p.Name = "4.20.6", "update-plan-4.20.6"
+		}, code: session.ExitUnknown},
+		"dump-without-risks": {source: "must-gather", replay: true, change: unanalyzed, code: session.ExitUnknown},
+		"incomplete":         {change: unanalyzed, code: session.ExitUnknown},
 		"old": {change: func(p *updatev1beta1.UpdatePlan) {
 			p.Status.LastAnalysisTime = &metav1.Time{Time: clitest.Now.Add(-2 * time.Hour)}
+		}, code: session.ExitActionRequired},
+		"ahead": {change: func(p *updatev1beta1.UpdatePlan) {
+			p.Status.LastAnalysisTime = &metav1.Time{Time: clitest.Now.Add(5 * time.Minute)}
 		}, code: session.ExitActionRequired},
 		"being-installed": {insights: []updatev1beta1.Insight{budget}, change: func(p *updatev1beta1.UpdatePlan) {
 			p.Spec.TargetRelease, p.Name, p.Status.FromRelease = "4.20.6", "update-plan-4.20.6", "4.20.6"
@@ -211,6 +222,9 @@ func TestPlanScreens(t *testing.T) {
 			if name == "being-installed" {
 				updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: clitest.Now, Current: "4.20.6", NotAnUpdate: "the cluster is being updated to 4.20.6"})
 			}
+			if name == "ahead" {
+				updateplan.Settle(plan, nil, updateplan.Analysis{Now: plan.Status.LastAnalysisTime.Time, Current: "4.20.6"})
+			}
 			if name == "no-update" {
 				updateplan.Settle(plan, nil, updateplan.Analysis{Now: clitest.Now, Current: "4.20.6", NotAnUpdate: "the cluster is at 4.20.6"})
 			}
@@ -218,7 +232,7 @@ func TestPlanScreens(t *testing.T) {
 				t.Errorf("exit code %d, want %d", code, tc.code)
 			}
 			for _, width := range []int{60, 80, 200} {
-				s := &planScreen{Layout: screen.Layout{Width: width}, plan: plan, now: clitest.Now, name: "oc update", details: tc.details, source: tc.source}
+				s := &planScreen{Layout: screen.Layout{Width: width}, plan: plan, now: clitest.Now, name: "oc update", details: tc.details, source: tc.source, replay: tc.replay}
 				printed := s.render(tc.code)
 				clitest.Golden(t, fmt.Sprintf("plans/%s-%d.txt", name, width), printed, true)
 				clitest.CheckWidth(t, printed, width)
@@ -390,6 +404,17 @@ func TestPreChecks_accept(t *testing.T) {
 				t.Errorf("accepted %+v", plan.Spec.AcceptedInsights)
 			}
 		})
+	}
+}
+
+// The risk has just been observed, according to a clock that is ahead of that of this computer.
+func TestPreChecks_accept_with_a_clock_that_is_behind(t *testing.T) {
+	t.Parallel()
+	fresh := budget
+	fresh.FirstObservedTime = metav1.NewTime(clitest.Now.Add(30 * time.Second))
+	pc := newPlanCluster(t, []updatev1beta1.Insight{fresh})
+	if got := pc.preChecks(t, func(o *preChecksOptions) { o.accept = []string{budget.UID} }); got.Code != session.ExitDone {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -236,7 +236,8 @@ func (o *preChecksOptions) printPlan(plan *updatev1beta1.UpdatePlan, source stri
 		return session.ExitWith(code)
 	}
 	s := &planScreen{
-		Layout: screen.Layout{Width: o.Terminal.Columns()}, plan: plan, now: o.Clock.Now(), name: o.Name, details: o.details || o.format.IsWide(), source: source,
+		Layout: screen.Layout{Width: o.Terminal.Columns()}, plan: plan, now: o.Clock.Now(), name: o.Name, details: o.details || o.format.IsWide(),
+		source: source, replay: o.IsReplay(),
 	}
 	if _, err := fmt.Fprint(o.Streams.Out, s.render(code)); err != nil {
 		return err

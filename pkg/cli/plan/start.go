@@ -215,6 +215,9 @@ func refuse(p *session.Session, plan *updatev1beta1.UpdatePlan) error {
 	message := "the analysis is not complete"
 	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
 		message = c.Message
+		if c.Status == metav1.ConditionTrue {
+			message = cmp.Or(clocksDiffer(plan, p.Clock.Now()), message)
+		}
 	}
 	next := fmt.Sprintf("see %q", p.Name+" pre-checks --version "+plan.Spec.TargetRelease)
 	return session.Refused("not started: %s; %s", message, next)

@@ -106,14 +106,19 @@ func compareRelease(assessment *updatev1beta1.Assessment, current string) *updat
 	return missingController(fmt.Sprintf("its status is about %s, but the ClusterVersion is about %s", about, current), nil)
 }
 
-// findStale explains why a status is not current according to the object and the Lease, or returns nil.
+// findStale explains why a status is not current according to the object and the Lease, or returns nil. The age
+// of a time in the future is unknown.
 func (p publication) findStale(now time.Time) *updatev1beta1.Source {
-	status := p.object.Status
+	status, soon := p.object.Status, now.Add(text.MaxClockSkew)
 	switch observed := status.ObservedTime; {
+	case p.seen.After(soon):
+		return missingController("its Lease was renewed in the future, at "+text.FormatTime(p.seen)+": the clocks differ", nil)
 	case now.Sub(p.seen) > p.alive:
 		return missingController("no sign of life", p.lastSign())
 	case status.Assessment == nil:
 		return missingController("its status has no assessment", nil)
+	case updatestatus.IsActive(status) && observed != nil && observed.After(soon):
+		return missingController("its status is from the future, from "+text.FormatTime(observed.Time)+": the clocks differ", nil)
 	case updatestatus.IsActive(status) && (observed == nil || now.Sub(observed.Time) > staleStatus):
 		return missingController("it has not confirmed its status", observed)
 	default:

@@ -149,6 +149,8 @@ func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 	old := progressingScreen()
 	old.assessment.Release = "4.20.6"
 	old.observed = clitest.Ago(4 * time.Minute)
+	ahead := old
+	ahead.observed = clitest.Ago(-4 * time.Minute)
 	paused := waitingScreen()
 	paused.assessment.Release, paused.observed = "4.20.6", old.observed
 	unassessed := updateStatus(idleScreen())
@@ -161,6 +163,8 @@ func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 		want    string
 	}{
 		"Lease is 61 seconds old":           {[]client.Object{updateStatus(idleScreen()), clitest.Lease(61 * time.Second)}, nil, "no sign of life for 61s"},
+		"Lease is 4 minutes ahead":          {[]client.Object{updateStatus(idleScreen()), clitest.Lease(-4 * time.Minute)}, nil, "its Lease was renewed in the future"},
+		"active and observed in 4 minutes":  {[]client.Object{updateStatus(ahead), clitest.Lease(0)}, nil, "its status is from the future"},
 		"no Lease":                          {[]client.Object{updateStatus(idleScreen())}, nil, "no sign of life"},
 		"Lease is forbidden":                {[]client.Object{updateStatus(idleScreen()), clitest.Lease(0)}, clitest.ErrorOf("Lease", clitest.Forbidden()), "you are not allowed to read it"},
 		"active and observed 4 minutes ago": {[]client.Object{updateStatus(old), clitest.Lease(0)}, nil, "it has not confirmed its status for 4m"},
