@@ -43,3 +43,22 @@ func TestSafety_evicted_canary_whose_pre_action_has_disconnected_it(t *testing.T
 	f.RunFor(12 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1", "c2")
 }
+
+// A hub that starts looks whether the pre-action was applied before it withdraws an admission.
+func TestSafety_evicted_canary_whose_pre_action_has_disconnected_it_while_no_hub_ran(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 6, canaries("c1", "c2"), actions, concurrency(2))
+	f.silent["c2"] = true
+	f.RunFor(5 * time.Minute)
+	f.Process.Kill()
+	f.silent["c2"] = false
+	f.wake("c2")
+	f.RunFor(time.Minute)
+	f.silent["c2"] = true
+	f.setAvailable("c2", metav1.ConditionUnknown)
+	f.RunFor(2 * time.Hour)
+	f.selectClusters("c1", "c3", "c4", "c5", "c6")
+	f.start(release{image: hubImage})
+	f.RunFor(12 * time.Hour)
+	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1", "c2")
+}

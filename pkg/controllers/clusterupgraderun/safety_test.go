@@ -408,6 +408,27 @@ func TestUnreachable_cluster_is_pending_again(t *testing.T) {
 	}
 }
 
+// A hub that starts while a run waits does not count from its start: the run would fail before.
+func TestUnreachable_cluster_is_pending_again_although_the_hub_starts_again(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*fleetv1beta1.ManagedClustersUpgrade){"with actions": actions, "without actions": func(*fleetv1beta1.ManagedClustersUpgrade) {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 2, edit, maxFailures(0))
+			f.Await(time.Minute, func() bool { return len(f.admitted) > 0 })
+			f.silent["c1"] = true
+			f.setAvailable("c1", metav1.ConditionUnknown)
+			f.RunFor(40 * time.Minute)
+			f.Process.Kill()
+			f.start(release{image: hubImage})
+			f.RunFor(15 * time.Minute)
+			f.expectStop(fleetv1beta1.ReasonNoFreeSlot, "c1", "c2")
+			f.RunFor(4 * time.Hour)
+			f.expectStates(map[string]string{"c1": "NotStarted", "c2": "Complete"})
+		})
+	}
+}
+
 // A run that waits since a time in the future, by a clock that was ahead, gives its slot back nevertheless.
 func TestHeld_cluster_that_a_clock_ahead_has_admitted_is_pending_again(t *testing.T) {
 	t.Parallel()

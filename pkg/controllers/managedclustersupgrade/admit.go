@@ -71,7 +71,14 @@ func (s *scope) withdraw(ctx context.Context) error {
 		if isPaused {
 			r.waitingSince = time.Time{}
 		}
-		if due := r.waitingSince.Add(s.plan.StallTimeout); r.waitingSince.IsZero() || s.Now.Before(due) {
+		if r.waitingSince.IsZero() {
+			continue
+		}
+		due := r.waitingSince.Add(s.plan.StallTimeout)
+		if look := s.cache.started.Add(admission.NewsGrace / 2); due.Before(look) { // its agent may have acted while no hub ran
+			due = look
+		}
+		if s.Now.Before(due) {
 			s.wakeAt(due)
 			continue
 		}

@@ -55,7 +55,7 @@ type cache struct {
 type record struct {
 	admission.ClusterRecord
 	refusedUntil time.Time
-	waitingSince time.Time                      // since when its run waits before its request, as far as this process has seen it
+	waitingSince time.Time                      // since when its run waits before its request, as far as it is known
 	written      *written                       // its run, until the cache holds it
 	begun        *fleetv1beta1.DepartedClusters // what counts if the cluster disappears; nil if the published status does not count it as begun
 	ignored      bool                           // the published status does not count its failure

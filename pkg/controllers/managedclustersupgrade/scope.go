@@ -368,9 +368,11 @@ func (r *record) observe(m *admission.FleetMember, now time.Time) {
 		r.HeldSince = time.Time{}
 	}
 	m.HeldSince = r.HeldSince
-	if r.waitingSince = cmp.Or(r.waitingSince, now); !m.Waits() {
-		r.waitingSince = time.Time{}
+	since := m.WaitsSince(now)
+	if !since.IsZero() {
+		since = cmp.Or(r.waitingSince, since)
 	}
+	r.waitingSince = since
 	if r.begun != nil && m.State != rollout.NotStarted {
 		r.begun = begunOf(m)
 	}

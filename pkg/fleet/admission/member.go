@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -118,18 +119,32 @@ func hasBegunBefore(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return run.Spec.Outcome == nil && (!run.Spec.AdmissionTime.IsZero() || len(run.Status.History) > 0)
 }
 
-// Waits reports whether a run waits before it has requested anything: for its cluster to be released, for the lock of the cluster, or
-// for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action may have silenced it.
-// Once the cluster has accepted the release, no run waits: a request may have been withdrawn too late.
-func (m *FleetMember) Waits() bool {
+// WaitsSince returns since when a run waits before it requests anything; zero if it does not. It waits for its cluster to be released, for
+// the lock of the cluster, or for an unreachable or silent agent. An agent that may have applied an action is not waited for: the action may
+// have silenced it. Once the cluster has accepted the release, no run waits: a request may have been withdrawn too late.
+//
+// A wait for an agent counts by the record, as its deadline does. Any other one counts from now: a run that goes on later than its upgrade
+// still shows when the pause began.
+func (m *FleetMember) WaitsSince(now time.Time) time.Time {
 	if m.Run == nil || !m.InFlight() || !isCurrent(m.Run) || len(m.Run.Status.History) == 0 {
-		return false
+		return time.Time{}
 	}
 	s, record := &m.Run.Status, m.Run.Record()
 	if s.Accepted || record.RequestTime != nil || record.CommenceTime != nil || record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil {
-		return false
+		return time.Time{}
 	}
-	return s.Reason == engine.ReasonPaused || s.Reason == fleetv1alpha1.ReasonLockedBy || delivery.AwaitsAgent(s.Reason) && !delivery.HasActed(m.Run)
+	switch {
+	case s.Reason == engine.ReasonPaused, s.Reason == fleetv1alpha1.ReasonLockedBy:
+		return now
+	case !delivery.AwaitsAgent(s.Reason), delivery.HasActed(m.Run):
+		return time.Time{}
+	}
+	if step := record.Running(); step != nil {
+		if since := cmp.Or(step.ReasonTime, step.StartTime).Time; since.Before(now) { // else, the clock was ahead
+			return since
+		}
+	}
+	return now
 }
 
 // NewsGrace is how long the agents may take to report to a hub that starts. Until then, no deadline counts as missed.

@@ -124,7 +124,7 @@ var keptTests = []keptTest{
 		},
 	}, {
 		"the admission of a cluster is withdrawn that had accepted the release before a pause withdrew the request",
-		"pkg/fleet/admission", "TestWaits_until_the_release_is_accepted",
+		"pkg/fleet/admission", "TestWaitsSince_until_the_release_is_accepted",
 		mutant{{"pkg/fleet/admission/member.go", "if s.Accepted || record.RequestTime != nil", "if !MUTANT && s.Accepted || record.RequestTime != nil"}},
 	}, {
 		"an upgrade starts before its window by a forged status",
