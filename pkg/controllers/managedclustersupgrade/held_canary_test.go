@@ -15,13 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// A canary that waits for its turn of another upgrade is available.
+// A canary that waits for its turn of another upgrade is available, also while that upgrades it for longer than the stall timeout.
 func TestCanary_waits_for_another_upgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, canary, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		u.Spec.DependsOn = []fleetv1beta1.Dependency{{Name: "first", PerCluster: true}}
 	})
 	w.makeCanary("c0002")
+	w.slow["c0002"] = true
 	w.Create(w.upgrade("first"))
 	w.RunFor(hours)
 	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)

@@ -139,16 +139,16 @@ func (f *Fleet) hold(name string) (reason, message string) {
 	if run := f.Runs[name]; run != nil && IsObstructed(run) {
 		return run.Status.Reason, run.Status.Message
 	}
+	for _, p := range f.Dependencies.preceding {
+		if !p.complete[name] {
+			return fleetv1beta1.ReasonDependencyIncomplete, fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
+		}
+	}
 	if other := f.Locked[name]; other != "" {
 		return fleetv1alpha1.ReasonLockedBy, "waits for ManagedClustersUpgrade " + other
 	}
 	if message := Unreachable(cluster); message != "" {
 		return fleetv1beta1.ReasonUnreachable, message
-	}
-	for _, p := range f.Dependencies.preceding {
-		if !p.complete[name] {
-			return fleetv1beta1.ReasonDependencyIncomplete, fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
-		}
 	}
 	return "", ""
 }
