@@ -40,6 +40,8 @@ const (
 // Plan holds what the user requests of a rollout, and what the caller has observed of its surroundings. Texts that describe
 // an obstacle are empty without one.
 type Plan struct {
+	// Attempt is the attempt that the user requests. The answers of a person name it.
+	Attempt int32
 	// Type is Progressive by default.
 	Type Type
 	// MaxConcurrency is the number of slots, as a number or a percentage of the members without canaries. The default is

@@ -61,8 +61,13 @@ func (t *tally) canaryNotAvailable(plan *Plan) Stop {
 	if len(t.missing) == 0 {
 		return Stop{}
 	}
-	return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s cannot begin for %s: %s: %s; fix it and raise spec.attempt, or set the annotation %s",
-		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.missingFor, fleetv1beta1.ContinueWithoutCanaryAnnotation)}
+	return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s cannot begin for %s: %s: %s; fix it and raise spec.attempt, or %s",
+		text.Plural(len(t.missing), "canary", "canaries"), plan.StallTimeout, text.JoinNames(t.missing), t.missingFor, plan.continueWithout(t.missing[0]))}
+}
+
+// continueWithout says how a person continues without a canary.
+func (p *Plan) continueWithout(canary string) string {
+	return fmt.Sprintf("set the annotation %s to %s@%d=REASON", fleetv1beta1.ContinueWithoutCanaryAnnotation, canary, p.Attempt)
 }
 
 // GoesOn reports whether the rollout goes on, so a canary that cannot begin holds it up.
@@ -138,8 +143,8 @@ func surroundings(plan *Plan) Stop {
 func (t *tally) selection(plan *Plan) Stop {
 	switch {
 	case plan.CanariesGone > 0:
-		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s not complete when the ManagedCluster or the ClusterUpgradeRun was deleted: set the annotation %s, or change canaryClusters",
-			text.Plural(plan.CanariesGone, "canary was", "canaries were"), fleetv1beta1.ContinueWithoutCanaryAnnotation)}
+		return Stop{fleetv1beta1.ReasonCanaryNotAvailable, fmt.Sprintf("%s not complete when the ManagedCluster or the ClusterUpgradeRun was deleted: %s, or change canaryClusters",
+			text.Plural(plan.CanariesGone, "canary was", "canaries were"), plan.continueWithout("CLUSTER"))}
 	case plan.RequireCanaries && t.canaries == 0 && plan.CanariesFixed > 0:
 		return Stop{fleetv1beta1.ReasonNoCanary, fmt.Sprintf("%s fixed, and none is left: change canaryClusters to choose others",
 			text.Plural(plan.CanariesFixed, "canary was", "canaries were"))}

@@ -138,8 +138,8 @@ func (s *scope) canariesGone() int {
 		gone += int(d.Canaries)
 	}
 	for name, r := range s.cache.clusters {
-		isAwaited := r.awaited || isRetry && r.begun != nil && r.begun.Canaries > 0
-		if isAwaited && s.Runs[name] == nil && hasLeft(s.Clusters[name]) {
+		hasDeparted := isRetry && r.begun != nil && r.begun.Canaries > 0 && hasLeft(s.Clusters[name])
+		if s.Runs[name] == nil && (r.awaited || hasDeparted) {
 			gone++
 		}
 	}

@@ -4,6 +4,7 @@
 package managedclustersupgrade
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -120,8 +121,10 @@ func TestRetry_without_the_only_canary(t *testing.T) {
 	w.raiseAttempt()
 	w.RunFor(hours)
 	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonCanaryNotAvailable)
+	_, advice, _ := strings.Cut(w.condition(fleetv1beta1.ConditionAdmitting).Message, fleetv1beta1.ContinueWithoutCanaryAnnotation+" to ")
+	entry, _, _ := strings.Cut(advice, ",")
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
-		metav1.SetMetaDataAnnotation(&u.ObjectMeta, fleetv1beta1.ContinueWithoutCanaryAnnotation, "c0000@2=it is scrapped")
+		metav1.SetMetaDataAnnotation(&u.ObjectMeta, fleetv1beta1.ContinueWithoutCanaryAnnotation, strings.Replace(entry, "CLUSTER", "c0000", 1))
 	})
 	w.RunFor(hours)
 	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
@@ -145,4 +148,41 @@ func TestRetry_of_a_canary_whose_run_was_deleted(t *testing.T) {
 	w.raiseAttempt()
 	w.RunFor(hours)
 	w.expect("4/0/0/4/0/0", fleetv1beta1.ReasonFinished)
+}
+
+// Nor does a person who deletes it while the canary waits for its retry.
+func TestRetry_of_a_canary_whose_run_is_deleted_before_it_begins(t *testing.T) {
+	t.Parallel()
+	w := newFailedCanary(t)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
+	w.RunFor(time.Minute)
+	w.Delete(w.run("c0000"))
+	w.RunFor(time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.RunFor(hours)
+	w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonCanaryNotAvailable)
+}
+
+// The answer about a canary that is gone holds although a cluster of its name is upgraded later.
+func TestRetry_without_a_canary_that_has_come_back(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*world){
+		"imported again":     func(w *world) { w.detach("c0000"); w.RunFor(time.Minute); w.addCluster("c0000") },
+		"its run is deleted": func(w *world) { w.Delete(w.run("c0000")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFailedCanary(t)
+			lose(w)
+			w.RunFor(time.Minute)
+			w.raiseAttempt()
+			w.RunFor(hours)
+			w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonCanaryNotAvailable)
+			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+				metav1.SetMetaDataAnnotation(&u.ObjectMeta, fleetv1beta1.ContinueWithoutCanaryAnnotation, "c0000@2=it was installed again")
+			})
+			w.RunFor(hours)
+			w.expect("4/0/0/4/0/0", fleetv1beta1.ReasonFinished)
+		})
+	}
 }

@@ -54,6 +54,7 @@ func (f *Fleet) Plan(members []FleetMember, windows *Windows) rollout.Plan {
 	spec := &f.Upgrade.Spec
 	waived := f.waivedCanaries()
 	return rollout.Plan{
+		Attempt:        Attempt(f.Upgrade),
 		StallTimeout:   delivery.Timeout(spec.UpgradeStrategy.StallTimeout, fleetv1beta1.DefaultStallTimeout),
 		Type:           rollout.Type(spec.UpgradeStrategy.RolloutType),
 		MaxConcurrency: spec.UpgradeStrategy.MaxConcurrency, MaxFailures: spec.UpgradeStrategy.MaxFailures,

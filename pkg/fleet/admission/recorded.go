@@ -145,10 +145,11 @@ func Canaries(upgrade *fleetv1beta1.ManagedClustersUpgrade, members []FleetMembe
 	}
 }
 
-// waivedCanaries returns how many of the canaries that are gone a person continues without.
+// waivedCanaries returns how many of the canaries that are gone a person continues without. A cluster of that name may have come back,
+// and is none.
 func (f *Fleet) waivedCanaries() int {
 	named := answers(f.Upgrade, fleetv1beta1.ContinueWithoutCanaryAnnotation)
-	maps.DeleteFunc(named, func(cluster, _ string) bool { return f.Runs[cluster] != nil })
+	maps.DeleteFunc(named, func(cluster, _ string) bool { run := f.Runs[cluster]; return run != nil && run.Spec.Canary })
 	return min(len(named), f.CanariesGone)
 }
 
