@@ -454,6 +454,14 @@ func TestObstructed_cluster_does_not_get_its_slot_again(t *testing.T) {
 			},
 			func(f *fleet) { f.spokes["c1"].Version().SetAnnotations(nil) },
 		},
+		"being upgraded to another release": {
+			func(f *fleet) { f.spokes["c1"].Accept("4.20.6-rc.1", f.Now()) },
+			func(f *fleet) { f.spokes["c1"].Complete(f.Now()) },
+		},
+		"asked to check a release only": {
+			func(f *fleet) { f.spokes["c1"].SetDesiredUpdate(map[string]any{"mode": "Preflight"}) },
+			func(f *fleet) { f.spokes["c1"].SetDesiredUpdate(nil) },
+		},
 		"keeps an earlier work": {
 			func(f *fleet) {
 				earlier := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}}

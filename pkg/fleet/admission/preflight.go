@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -40,6 +41,11 @@ type Preflight struct {
 }
 
 var passed = Preflight{Checked: true}
+
+// IsHold reports whether the obstacle is what the administrators of the cluster do, and none of the release: a run waits for its end.
+func (p *Preflight) IsHold() bool {
+	return slices.Contains([]string{fleetv1beta1.ReasonHeld, ReasonUpgradeInProgress, ReasonPreflightRequested}, p.Obstacle.Reason)
+}
 
 func blocked(reason, format string, args ...any) Preflight {
 	return Preflight{Checked: true, Obstacle: rollout.Stop{Reason: reason, Message: fmt.Sprintf(format, args...)}}

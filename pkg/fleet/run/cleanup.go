@@ -133,7 +133,7 @@ func (c *Cluster) RemovePreflight(ctx context.Context) error {
 }
 
 // IsObstructed reports whether the works that precede the request show that a cluster cannot begin: its agent has not applied
-// one, or has not removed an earlier one, or an annotation of the ClusterVersion holds the cluster.
+// one, or has not removed an earlier one, or its administrators hold the cluster.
 func (c *Cluster) IsObstructed(ctx context.Context) (bool, error) {
 	silent := false
 	for _, name := range []string{delivery.PreflightName(c.Run.Namespace), c.actions()[0]} {
@@ -146,7 +146,8 @@ func (c *Cluster) IsObstructed(ctx context.Context) (bool, error) {
 			silent = true
 		default:
 			version := f.ClusterVersion()
-			return admission.CheckHistory(&version, delivery.TargetOf(c.Run)).Obstacle.Reason == fleetv1beta1.ReasonHeld, nil
+			found := admission.CheckHistory(&version, delivery.TargetOf(c.Run))
+			return version.State.IsKnown() && found.IsHold(), nil
 		}
 	}
 	return silent, nil

@@ -114,15 +114,13 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	if !version.Version.IsKnown() || !version.State.IsKnown() {
 		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
 	}
-	switch obstacle := admission.CheckHistory(&version, delivery.TargetOf(c.Run)).Obstacle; obstacle.Reason {
-	case "":
+	switch found := admission.CheckHistory(&version, delivery.TargetOf(c.Run)); {
+	case found.Obstacle.IsZero():
 		return engine.Result{}, nil
-	case fleetv1beta1.ReasonHeld:
-		return engine.Wait(engine.ReasonPaused, "%s", obstacle.Message), nil
-	case admission.ReasonUpgradeInProgress, admission.ReasonPreflightRequested:
-		return engine.Wait(obstacle.Reason, "%s", obstacle.Message), nil
+	case found.IsHold():
+		return engine.Wait(engine.ReasonPaused, "%s", found.Obstacle.Message), nil
 	default:
-		return engine.Fail(obstacle.Reason, "%s", obstacle.Message), nil
+		return engine.Fail(found.Obstacle.Reason, "%s", found.Obstacle.Message), nil
 	}
 }
 
