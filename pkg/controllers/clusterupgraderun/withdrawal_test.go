@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,5 +93,33 @@ func TestWithdraws_a_refused_request_whose_work_is_deleted(t *testing.T) {
 	w.expect(fleetv1alpha1.StateFailed, "TargetRefused")
 	if desired := w.spoke.Desired(); desired != "" {
 		t.Errorf("%s is still requested; %s", desired, w.describe())
+	}
+}
+
+// Open Cluster Management deletes the works of a cluster that leaves the hub. No other work holds that up.
+func TestWithdraws_nothing_from_a_cluster_that_leaves(t *testing.T) {
+	t.Parallel()
+	for name, isTaken := range map[string]bool{"its agent still has the work": true, "its work is gone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			refuse(w)
+			w.admit()
+			w.Await(time.Hour, func() bool { return w.run().Record().Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil })
+			w.offline = true
+			w.Delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+			work := simulation.Get(w.Harness, client.ObjectKey{Namespace: cluster, Name: upgradeWork}, &workv1.ManifestWork{})
+			if !isTaken {
+				work.Finalizers = nil
+				w.Update(work)
+			}
+			w.Delete(work)
+			w.RunFor(2 * time.Minute)
+			w.expect(fleetv1alpha1.StateFailed, "ClusterDetached")
+			w.expectReleased()
+			if left := simulation.Find(w.Harness, client.ObjectKeyFromObject(work), &workv1.ManifestWork{}); left != nil && left.UID != work.UID {
+				t.Error("another work is delivered")
+			}
+		})
 	}
 }

@@ -32,11 +32,15 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 		return noClusterVersion, nil
 	}
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
-	wasApplied := c.Record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil
-	switch {
+	cluster, err2 := ManagedCluster(ctx, c.Client, c.Run.Namespace)
+	hasLeft := cluster == nil || !cluster.DeletionTimestamp.IsZero()
+	wasApplied, isDeleted := c.Record.Step(fleetv1alpha1.StepUpgradeDelivered).CompleteTime != nil, work == nil || c.isOwn(work) && !work.DeletionTimestamp.IsZero()
+	switch err := errors.Join(err, err2); {
 	case err != nil:
 		return engine.Result{}, err
-	case wasApplied && (work == nil || c.isOwn(work) && !work.DeletionTimestamp.IsZero()): // another client deletes it, and the request stays
+	case wasApplied && isDeleted && hasLeft: // its works go with it
+		return engine.Skip(fleetv1alpha1.ReasonClusterDetached, "the cluster has left the hub"), nil
+	case wasApplied && isDeleted: // another client deletes it, and the request stays
 	case work == nil && run.Requested:
 		return c.fence(ctx)
 	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || c.formOf(work) == delivery.FormFence:
@@ -56,11 +60,8 @@ func (c *Cluster) Withdraw(ctx context.Context, run engine.Run) (engine.Result, 
 	if result.IsZero() && c.isWithdrawn(work) {
 		return engine.Done("the request is withdrawn"), nil
 	}
-	cluster, err := ManagedCluster(ctx, c.Client, c.Run.Namespace)
 	switch {
-	case err != nil:
-		return engine.Result{}, err
-	case cluster == nil || !cluster.DeletionTimestamp.IsZero() || admission.Unreachable(cluster) != "":
+	case hasLeft || admission.Unreachable(cluster) != "":
 		return engine.Skip(fleetv1alpha1.ReasonUnreachable, "the hub cannot reach the cluster; its agent withdraws the request once it is back"), nil
 	case c.isAgentOverdue(run.Now):
 		return engine.Skip(fleetv1alpha1.ReasonAgentSilent, "the agent does not report; it withdraws the request once it is back"), nil
