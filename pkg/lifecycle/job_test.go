@@ -88,13 +88,16 @@ func (c *fakeCluster) book(name string) engine.Runbook {
 					},
 					Withdraw: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("undone"), nil },
 				},
-				Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+				Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
 					if c.inConflict {
 						c.conflicts++
 						return engine.WaitFor(time.Second, "Retrying", "conflict").WithoutEffect(), nil
 					}
 					if c.now().Sub(run.Since) < time.Minute {
 						return engine.WaitFor(time.Second, "Requested", "requested"), nil
+					}
+					if err := run.Renew(ctx, ""); err != nil {
+						return engine.Result{}, err
 					}
 					c.commence(name)
 					return engine.Done("commenced"), nil

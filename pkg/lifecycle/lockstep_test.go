@@ -4,10 +4,12 @@
 package lifecycle_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -115,6 +118,57 @@ func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
 	w.RunTo(startAfter.Add(3 * time.Hour))
 	if len(w.cluster.upgrades) != 2 {
 		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+	}
+}
+
+// The process of another leader has given the lock to another upgrade before a write notes the request in it.
+func TestLeaseThatIsTakenBeforeTheRequest(t *testing.T) {
+	t.Parallel()
+	for write, name := range []string{"before the record", "right before the request"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newJobWorld(t)
+			rival := rivalConfig()
+			rival.Spec.UpgradeAt = startAfter.Add(5 * time.Minute).Format(time.RFC3339)
+			writes := 0
+			w.Writes = func(r simulation.Request) simulation.Fault {
+				if r.Kind != "Lease" || w.holder().Name != "a" {
+					return simulation.Fault{}
+				}
+				if writes++; writes == write+1 {
+					other := &lock.Lock{Client: w.User, Live: w.User, Key: client.ObjectKeyFromObject(w.lease()), Clock: w.Clock(), InProgress: isEnded}
+					holder := lock.Holder{Group: upgradev1alpha1.GroupVersion.Group, Kind: "UpgradeConfig", Namespace: namespace, Name: "c", UID: string(w.rival().UID)}
+					_, err := other.AcquireConfirmed(t.Context(), holder, lock.Attempt{Version: version, Type: "OSD"})
+					w.Must(err)
+				}
+				return simulation.Fault{}
+			}
+			w.Create(job("a"), rival)
+			w.RunTo(startAfter.Add(3 * time.Hour))
+			if want := []string{"c", "a"}; writes <= write || !slices.Equal(w.cluster.upgrades, want) {
+				t.Errorf("the upgrades are %q, want %q; %d writes of the Lease", w.cluster.upgrades, want, writes)
+			}
+		})
+	}
+}
+
+func isEnded(context.Context, lock.Holder, lock.Attempt) (bool, error) { return false, nil }
+
+// The duration of an upgrade does not include the time for which its attempt has only waited for its time.
+func TestDurationBeginsAtTheRequestedTime(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.Create(job("a"))
+	w.RunTo(startAfter.Add(3 * time.Hour))
+	families, err := w.Registry.Gather()
+	w.Must(err)
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "managed_upgrade_duration_seconds" })
+	if i < 0 {
+		t.Fatal("no duration is measured")
+	}
+	h := families[i].GetMetric()[0].GetHistogram()
+	if took := time.Duration(h.GetSampleSum() * float64(time.Second)); h.GetSampleCount() != 1 || took < 10*time.Minute || took > time.Hour {
+		t.Errorf("%d upgrades took %s", h.GetSampleCount(), took)
 	}
 }
 

@@ -419,29 +419,32 @@ func (w *world) workers() *mcfgv1.MachineConfigPool {
 	return simulation.Get(w.Harness, client.ObjectKey{Name: "worker"}, &mcfgv1.MachineConfigPool{})
 }
 
-// After a failure behind the commit, delayed pools are released in their window while the cleanup waits.
-func TestCleanup_releases_delayed_pools(t *testing.T) {
+// Behind the commit, delayed pools are released in their window while hooks or the cleanup wait.
+func TestDelayed_pools_are_released_while_another_step_waits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		step    string // of the cleanup that waits in the window
-		replace configv1.UpdateState
-		hook    string // annotation of the pod of the hook for event Failure, or empty for no hook
+		step    string                       // that waits in the window
+		hook    maintenancev1beta1.HookEvent // of the hook that hangs, or empty for no hook
+		replace configv1.UpdateState         // of another update at 20 min, or empty for none
 	}{
-		"while hooks run":              {step: "FailureHooksDone", replace: configv1.CompletedUpdate, hook: kubelet.NeverEnds},
-		"while the cluster is changed": {step: "ClusterSettled", replace: configv1.PartialUpdate},
+		"hooks after the upgrade":        {step: "UpgradeCompleteHooksDone", hook: maintenancev1beta1.EventUpgradeComplete},
+		"hooks after a failure":          {step: "FailureHooksDone", hook: maintenancev1beta1.EventFailure, replace: configv1.CompletedUpdate},
+		"the cluster after its takeover": {step: "ClusterSettled", replace: configv1.PartialUpdate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if tc.hook != "" {
-				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{tc.hook: "true"}, maintenancev1beta1.EventFailure))
+				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
 			}
 			w.Create(newJob(delayWorker("30m", "40m")))
-			at(20*time.Minute, func(w *world) {
-				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
-					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: tc.replace})
-				})
-			})(w)
+			if tc.replace != "" {
+				at(20*time.Minute, func(w *world) {
+					w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+						v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: tc.replace})
+					})
+				})(w)
+			}
 			w.RunTo(startAfter.Add(29 * time.Minute))
 			conditions := w.record().Conditions
 			if last := conditions[len(conditions)-1]; last.Type != tc.step || !w.workers().Spec.Paused {
