@@ -186,3 +186,21 @@ func TestRetry_without_a_canary_that_has_come_back(t *testing.T) {
 		})
 	}
 }
+
+// A person who chooses other canaries, and the former ones again before any cluster begins, has not said that the rollout goes on without
+// one.
+func TestRetry_of_a_canary_that_has_left_after_a_change_that_is_reverted(t *testing.T) {
+	t.Parallel()
+	w := newFailedCanary(t)
+	w.detach("c0000")
+	w.raiseAttempt()
+	w.RunFor(hours)
+	w.expect("3/0/0/1/0/2", fleetv1beta1.ReasonCanaryNotAvailable)
+	for _, value := range []string{"yse", "yes"} {
+		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Spec.UpgradeStrategy.CanaryClusters.ClusterSelector.MatchLabels["canary"], u.Spec.Paused = value, value != "yes"
+		})
+		w.RunFor(time.Hour)
+	}
+	w.expect("3/0/0/1/0/2", fleetv1beta1.ReasonCanaryNotAvailable)
+}

@@ -156,7 +156,7 @@ func (f *Fleet) waivedCanaries() int {
 // canariesStatus identifies the canaries as before, and counts those that are gone.
 func (f *Fleet) canariesStatus() *fleetv1beta1.CanariesStatus {
 	canaries := f.Upgrade.Status.Canaries.DeepCopy()
-	if canaries != nil {
+	if canaries != nil && AreCanariesFixed(f.Upgrade) {
 		canaries.Departed = int32(f.CanariesGone)
 	}
 	return canaries
