@@ -46,6 +46,9 @@ func flooded(tb testing.TB, informers int, description string, everywhere bool) 
 
 // TestCompute_Memory places each insight of ten informers in 16 sections. Encoding them all at once took 2 GiB.
 func TestCompute_Memory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	if testing.Short() {
+		t.Skip("the race detector needs memory, too")
+	}
 	const limit = 800 << 20
 	in := flooded(t, 10, strings.Repeat("text ", 600), true)
 	done := make(chan struct{})

@@ -378,7 +378,7 @@ func TestFit(t *testing.T) {
 	if updatestatus.Fit(&small, nil, now); encode(t, small) != before {
 		t.Error("a small status was changed")
 	}
-	for _, insights := range []int{400, 1000, 5000} {
+	for _, insights := range []int{400, 1000, 2000} {
 		status := large(insights)
 		updatestatus.Fit(&status, nil, now)
 		if size := len(encode(t, status)); size > updatestatus.MaxBytes || size < updatestatus.MaxBytes/20 {
@@ -401,7 +401,7 @@ func TestFit(t *testing.T) {
 // TestFitPlan checks that a plan shows no insight that stands for others, because accepting it would have no effect.
 func TestFitPlan(t *testing.T) {
 	t.Parallel()
-	for _, insights := range []int{400, 5000} {
+	for _, insights := range []int{400, 1500} {
 		from, reported := large(insights), map[string]bool{}
 		for _, section := range from.Sections() {
 			for _, uid := range uidsOf(section, "mco") {

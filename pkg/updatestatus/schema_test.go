@@ -6,6 +6,7 @@ package updatestatus_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,10 +20,10 @@ import (
 
 // hostile returns an insight that exceeds every limit and contains characters that no informer should send.
 func hostile(n int) updatev1beta1.Insight {
-	long := strings.Repeat("\x1b[31m\u202eä<&>\n", 60)
+	long := strings.Repeat("\x1b[31m\u202eä<&>", 70) + "\n"
 	ref := updatev1beta1.ResourceReference{APIVersion: long, Kind: fmt.Sprintf("Kind%d%s", n, long), Namespace: long, Name: fmt.Sprintf("%d-%s", n, long)}
 	var refs []updatev1beta1.ResourceReference
-	for i := range 18 {
+	for i := range 18 * (n % 4 / 3) { // cleaning them takes most of the time
 		r := ref
 		r.Name = fmt.Sprintf("%d-%s", i, long)
 		refs = append(refs, r)
@@ -61,13 +62,16 @@ func TestCompute_IsAccepted(t *testing.T) {
 		at := now.AddDate(0, 0, pass)
 		for n := range 80 {
 			state.Apply(insight.Answer{
-				Informer: fmt.Sprintf("informer-%02d-%s", n, strings.Repeat("x", 200)), Result: results[(n+pass)%len(results)], Reason: strings.Repeat("é\n", 5000), Message: strings.Repeat("\x00m", 5000),
-				Insights: insights[:min(1+(n%2)*4+len(insights)*max(0, 2-n)/2, len(insights))], At: at,
+				Informer: fmt.Sprintf("informer-%02d-%s", n, strings.Repeat("x", 200)), Result: results[(n+pass)%len(results)], Reason: strings.Repeat("é\n", 2000), Message: strings.Repeat("\x00m", 2000),
+				Insights: insights[:min(1+(n%2)*4+len(insights)*max(0, 1-n), len(insights))], At: at,
 			}, at)
 		}
 		object.Status = updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, at), Insights: state, Previous: object.Status})
 		if size := len(encode(t, object.Status)); size > updatestatus.MaxBytes {
 			t.Errorf("pass %d: %d bytes", pass, size)
+		}
+		if notes := uidsOf(section(object.Status, ""), updatev1beta1.StatusControllerInformer); pass == 0 && !slices.Contains(notes, "Truncated/status") {
+			t.Errorf("the status is not too large: %v", notes)
 		}
 		if err := api.Status().Update(t.Context(), object); err != nil {
 			t.Fatalf("pass %d: %.2000s", pass, err.Error())

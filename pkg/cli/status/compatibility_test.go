@@ -4,6 +4,8 @@
 package status
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -212,23 +214,36 @@ func TestStatus_with_older_definitions(t *testing.T) {
 			contents := map[string][]byte{}
 			for _, file := range files {
 				rewrite(t, file, func(value any) { statusFields(value, fields) })
-				if contents[file], err = os.ReadFile(file); err != nil {
+				if contents[file], err = os.ReadFile(file); err == nil {
+					contents[file], err = yaml.YAMLToJSON(contents[file]) // it is read in a fraction of the time
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
+				writeJSON(t, file, json.RawMessage(contents[file]))
 			}
 			if len(fields) < 20 {
 				t.Fatalf("only %d fields", len(fields))
 			}
-			for field := range fields {
+			without := func(field string) {
 				for file, content := range contents {
-					if err := os.WriteFile(file, content, 0o600); err != nil {
+					if !bytes.Contains(content, []byte(`"`+field+`":`)) {
+						continue
+					}
+					defer writeJSON(t, file, json.RawMessage(content))
+					var value any
+					if err := json.Unmarshal(content, &value); err != nil {
 						t.Fatal(err)
 					}
-					rewrite(t, file, func(value any) { removeStatusField(value, field) })
+					removeStatusField(value, field)
+					writeJSON(t, file, value)
 				}
 				if a := replay(t, s, dir).Assessment; a == nil || a.State == updatev1beta1.StateIdle {
 					t.Errorf("without the field %s: %+v", field, a)
 				}
+			}
+			for field := range fields {
+				without(field)
 			}
 		})
 	}

@@ -231,22 +231,21 @@ func TestFirst_screen_has_bad_news_in_each_state(t *testing.T) {
 
 // bases returns clusters before, during, and after the update of the control plane, and one with a paused
 // pool.
-func bases() []func() *topology {
-	return []func() *topology{
-		standard,
-		func() *topology { return standard().update().reboot("m1") },
-		func() *topology { return standard().update().updated("m0", "m1", "m2", "w0").reboot("w1") },
-		func() *topology {
-			return standard().update().updated("m0", "m1", "m2").change(func(c *topology) { c.pools["worker"].Spec.Paused = true })
-		},
+func bases(t *testing.T) []checks.Facts {
+	t.Helper()
+	var all []checks.Facts
+	for _, cluster := range []*topology{
+		standard(), standard().update().reboot("m1"), standard().update().updated("m0", "m1", "m2", "w0").reboot("w1"),
+		standard().update().updated("m0", "m1", "m2").change(func(c *topology) { c.pools["worker"].Spec.Paused = true }),
+	} {
+		reader := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(cluster.objects()...).Build()
+		all = append(all, checks.Gather(t.Context(), checks.Update, readers((&session.Cluster{Reader: notInstalled(reader), Clock: session.FixedClock(clitest.Now)}), clitest.Now)))
 	}
+	return all
 }
 
 // firstScreen returns the first screen of a cluster with added insights, joined into one line.
-func firstScreen(t *testing.T, cluster *topology, add func(sections []*updatev1beta1.Section)) string {
-	t.Helper()
-	reader := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(cluster.objects()...).Build()
-	facts := checks.Gather(t.Context(), checks.Update, readers((&session.Cluster{Reader: notInstalled(reader), Clock: session.FixedClock(clitest.Now)}), clitest.Now))
+func firstScreen(facts checks.Facts, add func(sections []*updatev1beta1.Section)) string {
 	status := updatestatus.Compute(updatestatus.Input{Facts: facts})
 	sections := []*updatev1beta1.Section{&status.ControlPlane.Section}
 	for i := range status.WorkerPools {
@@ -270,15 +269,15 @@ func TestFirst_screen_of_reasons(t *testing.T) {
 		"ClusterOperator": "ClusterOperator", "node": "Node", "pod": "Pod", "pool": "MachineConfigPool", "alert": "Alert", "upgrade": "UpgradeConfig",
 		"informer": "UpdateInformer", "PodDisruptionBudget": "PodDisruptionBudget",
 	}
-	reasons := 0
+	reasons, clusters := 0, bases(t)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (?:[a-z ]+ )?([A-Za-z]+) NAME[^|]*\\|").FindAllStringSubmatch(string(page), -1) {
 		kind, known := kinds[row[2]]
 		if !known {
 			continue
 		}
 		reasons++
-		for i, base := range bases() {
-			printed := firstScreen(t, base(), func(sections []*updatev1beta1.Section) {
+		for i, base := range clusters {
+			printed := firstScreen(base, func(sections []*updatev1beta1.Section) {
 				of := updatev1beta1.Insight{UID: "uid", UUID: "uuid", FirstObservedTime: metav1.NewTime(clitest.Now.Add(-time.Hour))}
 				of.Impact.Level, of.Impact.Reason, of.Impact.Summary = updatev1beta1.LevelError, row[1], "a summary"
 				of.Scope.Resources = []updatev1beta1.ResourceReference{{Kind: kind, Name: "culprit"}}
@@ -308,11 +307,11 @@ func TestFirst_screen_has_each_error(t *testing.T) {
 		{Kind: "Disk", Name: "sda"},
 		{},
 	}
-	found := 0
+	found, clusters := 0, bases(t)
 	for seed := range int64(64) {
 		r := rand.New(rand.NewSource(seed))
 		var severe []string
-		printed := firstScreen(t, bases()[r.Intn(len(bases()))](), func(sections []*updatev1beta1.Section) {
+		printed := firstScreen(clusters[r.Intn(len(clusters))], func(sections []*updatev1beta1.Section) {
 			for i := range 1 + r.Intn(12) {
 				of := updatev1beta1.Insight{UID: fmt.Sprint("uid-", i), UUID: fmt.Sprint("uuid-", i), FirstObservedTime: metav1.NewTime(clitest.Now.Add(-time.Duration(r.Intn(300)) * time.Minute))}
 				of.Impact.Level = []updatev1beta1.Level{"status", "info", "warning", "error", "critical"}[r.Intn(5)]
