@@ -85,10 +85,11 @@ type tally struct {
 	worst      int             // the group with the least budget left
 	failed     []string        // canaries
 	held       heldMember
-	missing    []string // canaries that could not begin for too long
-	missingFor string   // why the first of them could not
-	admissible int      // members of the stage that may begin if there is a slot
-	deselected int      // members of the stage whose removal is not confirmed
+	missing    []string  // canaries that could not begin for too long
+	missingFor string    // why the first of them could not
+	missingAt  time.Time // when the first of the others could not for too long
+	admissible int       // members of the stage that may begin if there is a slot
+	deselected int       // members of the stage whose removal is not confirmed
 }
 
 // heldMember is the first member of the stage that must not begin itself.
@@ -212,16 +213,17 @@ func (t *tally) observeStage(plan *Plan, m *Member, now time.Time) {
 	}
 }
 
-// observeHeld notes whether a canary could not begin for too long. The time does not count while nothing may begin.
+// observeHeld notes whether a canary could not begin for too long.
 func (t *tally) observeHeld(plan *Plan, m *Member, now time.Time) {
-	if !m.IsCanary() || plan.StallTimeout <= 0 || m.HeldSince.IsZero() || !plan.GoesOn() {
+	if !m.IsCanary() || plan.StallTimeout <= 0 || m.HeldSince.IsZero() {
 		return
 	}
-	if until := m.HeldSince.Add(plan.StallTimeout); now.Before(until) {
-		t.next(until)
-	} else {
+	switch until := m.HeldSince.Add(plan.StallTimeout); {
+	case !now.Before(until):
 		t.missing = append(t.missing, m.Name)
 		t.missingFor = cmp.Or(t.missingFor, m.Hold)
+	case t.missingAt.IsZero(), until.Before(t.missingAt):
+		t.missingAt = until
 	}
 }
 

@@ -576,6 +576,8 @@ func TestDecide_canary_that_cannot_begin(t *testing.T) {
 		"paused":    {func(p *rollout.Plan) { p.Paused = true }, time.Time{}, ""},
 		"cancelled": {func(p *rollout.Plan) { p.Cancelled = true }, time.Time{}, ""},
 		"dry run":   {func(p *rollout.Plan) { p.DryRun = true }, time.Time{}, ""},
+		"no image":  {func(p *rollout.Plan) { p.NoOperatorImage = "the hub has none" }, time.Time{}, ""},
+		"gone":      {func(p *rollout.Plan) { p.CanariesGone = 1 }, time.Time{}, ""}, // another canary
 		"stopped":   {func(p *rollout.Plan) { p.Stop = rollout.Stop{Reason: "CanaryFailed"} }, time.Time{}, "CanaryFailed"},
 	} {
 		plan := rollout.Plan{RequireCanaries: true, StallTimeout: 45 * time.Minute}

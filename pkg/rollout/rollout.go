@@ -145,6 +145,8 @@ type Decision struct {
 	Stopped Stop
 	// UntilAttempt is the stop that lasts until the next attempt, if there is one. Stopped may have another reason.
 	UntilAttempt Stop
+	// GoesOn reports whether only the clusters themselves may keep others from beginning: a canary that cannot begin holds them up.
+	GoesOn bool
 	// CanaryFailed and MaxFailuresExceeded report what stops the rollout until the next attempt.
 	CanaryFailed, MaxFailuresExceeded bool
 	// Slots is the number of slots, or Unlimited; InUse is how many are in use before admission.

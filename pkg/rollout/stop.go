@@ -28,6 +28,11 @@ func (t *tally) stopped(plan *Plan, now time.Time) Stop {
 	if stop := t.window(plan, now); !stop.IsZero() {
 		return stop
 	}
+	t.decision.GoesOn = true
+	if stop := t.canaryNotAvailable(plan); !stop.IsZero() {
+		t.decision.UntilAttempt = stop
+		return stop
+	}
 	return t.waits(plan)
 }
 
@@ -50,14 +55,15 @@ func (t *tally) untilAttempt(plan *Plan) Stop {
 	case plan.RecordsLost != "":
 		return Stop{fleetv1beta1.ReasonRecordsLost, plan.RecordsLost}
 	}
-	if stop := t.tooManyFailures(plan); !stop.IsZero() {
-		return stop
-	}
-	return t.canaryNotAvailable(plan)
+	return t.tooManyFailures(plan)
 }
 
-// canaryNotAvailable returns a reason if a canary could not begin for too long although the rollout may go on.
+// canaryNotAvailable returns a reason if a canary could not begin for too long, and notes when one will be. The time does not count
+// while nothing may begin.
 func (t *tally) canaryNotAvailable(plan *Plan) Stop {
+	if !t.missingAt.IsZero() {
+		t.next(t.missingAt)
+	}
 	if len(t.missing) == 0 {
 		return Stop{}
 	}
@@ -68,12 +74,6 @@ func (t *tally) canaryNotAvailable(plan *Plan) Stop {
 // continueWithout says how a person continues without a canary.
 func (p *Plan) continueWithout(canary string) string {
 	return fmt.Sprintf("set the annotation %s to %s@%d=REASON", fleetv1beta1.ContinueWithoutCanaryAnnotation, canary, p.Attempt)
-}
-
-// GoesOn reports whether the rollout goes on, so a canary that cannot begin holds it up.
-func (p *Plan) GoesOn() bool {
-	return !p.Paused && !p.DryRun && !p.Cancelled && p.SelectionUnstable == "" && p.DependencyMissing == "" && p.DependencyIncomplete == "" &&
-		(p.Window == nil || p.Window.Open) && p.Stop.IsZero()
 }
 
 // requested returns a reason that the spec names, or that records are lost.

@@ -40,6 +40,16 @@ func TestCanary_is_not_available_while_nothing_may_begin(t *testing.T) {
 			func(w *world) { w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true }) },
 			func(w *world) { w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = false }) },
 		},
+		"operators without an image": {
+			func(w *world) {
+				w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+					u.Spec.OCPOperators = &fleetv1beta1.OCPOperators{ApproveAllUpgrades: true}
+				})
+			},
+			func(w *world) {
+				w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.OCPOperators = nil })
+			},
+		},
 		"dependency": {
 			func(w *world) {
 				w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {

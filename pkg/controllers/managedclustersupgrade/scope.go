@@ -383,17 +383,14 @@ func (r *record) observe(m *admission.FleetMember, now time.Time) {
 func (s *scope) decide() {
 	s.decision = admission.Admit(s.plan, s.members, s.Now)
 	s.cache.closed = time.Time{}
-	open := s.plan
-	open.Window = nil
 	switch {
-	case s.plan.GoesOn(), s.plan.SelectionUnstable != "":
-		return
-	case open.GoesOn():
+	case s.decision.GoesOn, s.plan.SelectionUnstable != "":
+	case s.decision.Stopped.Reason == fleetv1beta1.ReasonOutsideWindow:
 		s.cache.closed = s.Now
-		return
-	}
-	for _, r := range s.cache.clusters {
-		r.HeldSince = time.Time{}
+	default:
+		for _, r := range s.cache.clusters {
+			r.HeldSince = time.Time{}
+		}
 	}
 }
 

@@ -197,7 +197,7 @@ var keptTests = []keptTest{
 	}, {
 		"a hub writes when a canary could have stopped a rollout that is cancelled",
 		"pkg/rollout", "TestDecide_canary_that_cannot_begin",
-		mutant{{"pkg/rollout/stop.go", "&& !p.Cancelled &&", "&& (MUTANT || !p.Cancelled) &&"}},
+		mutant{{"pkg/rollout/stop.go", "case plan.Cancelled:", "case !MUTANT && plan.Cancelled:"}},
 	}, {
 		"a cluster that a clock ahead has admitted waits for the time of that clock",
 		"pkg/controllers/clusterupgraderun", "TestRun_is_admitted_by_a_clock_that_is_ahead",
@@ -261,7 +261,7 @@ var keptTests = []keptTest{
 	}, {
 		"a canary stops the rollout that cannot begin while it is paused",
 		"pkg/controllers/managedclustersupgrade", "TestCanary_is_not_available_while_nothing_may_begin",
-		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "case s.plan.GoesOn(), s", "case MUTANT, s.plan.GoesOn(), s"}},
+		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "case s.decision.GoesOn, s", "case MUTANT, s.decision.GoesOn, s"}},
 	}, {
 		"a hub that was down counts a canary as failed before it looks",
 		"pkg/controllers/clusterupgraderun", "TestSafety_hub_that_was_down_counts_no_canary_before_a_look",
