@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,6 +236,46 @@ func TestRelease(t *testing.T) {
 			}
 			if held := w.currentHolder(t); held != tc.after || w.writes != tc.writes {
 				t.Errorf("it is held by %q after %d writes, want %q after %d", held, w.writes, tc.after, tc.writes)
+			}
+		})
+	}
+}
+
+// The Lease of the last release counts while its holder, of the same kind and in its namespace, is in progress. Any
+// other one is deleted.
+func TestAcquireConfirmed_with_a_Lease_of_the_last_release(t *testing.T) {
+	t.Parallel()
+	const former = "b"
+	for name, tc := range map[string]struct {
+		holder lock.Holder
+		counts bool
+	}{
+		"in progress":       {holder: other, counts: true},
+		"its own":           {holder: me},
+		"ended":             {holder: lock.Holder{Group: group, Kind: "UpgradeConfig", Namespace: former, Name: "ended", UID: "3"}},
+		"another group":     {holder: lock.Holder{Group: "example.com", Kind: "UpgradeConfig", Namespace: former, Name: "theirs", UID: "2"}},
+		"another kind":      {holder: lock.Holder{Group: group, Kind: "UpgradeJob", Namespace: former, Name: "theirs", UID: "2"}},
+		"another namespace": {holder: lock.Holder{Group: group, Kind: "UpgradeConfig", Namespace: "c", Name: "theirs", UID: "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.Former, w.InProgress = former, func(_ context.Context, h lock.Holder, _ lock.Attempt) (bool, error) { return h.Name == "theirs", nil }
+			held := lease(new(strings.Join([]string{tc.holder.Group, tc.holder.Kind, tc.holder.Namespace, tc.holder.Name, tc.holder.UID}, "/")))
+			held.Namespace = former
+			if err := w.server.Create(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			found, err := w.AcquireConfirmed(t.Context(), me, lock.Attempt{})
+			if err != nil || (found != nil) != tc.counts {
+				t.Errorf("got %v, %v", found, err)
+			}
+			err = w.server.Get(t.Context(), client.ObjectKeyFromObject(held), held)
+			if apierrors.IsNotFound(err) == tc.counts {
+				t.Errorf("reading the Lease of the last release: %v", err)
+			}
+			if after := w.currentHolder(t); (after == mine) == tc.counts {
+				t.Errorf("the lock is held by %q", after)
 			}
 		})
 	}
