@@ -263,6 +263,18 @@ var keptTests = []keptTest{
 		"pkg/controllers/managedclustersupgrade", "TestCanary_is_not_available_while_nothing_may_begin",
 		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "case s.decision.GoesOn, s", "case MUTANT, s.decision.GoesOn, s"}},
 	}, {
+		"a canary stops the rollout that waits for an upgrade in progress on its cluster",
+		"pkg/controllers/managedclustersupgrade", "TestCanary_waits_for_another_upgrade",
+		mutant{{"pkg/fleet/admission/admission.go", "if !p.complete[name] {", "if !p.complete[name] && (!MUTANT || f.Locked[name] == \"\") {"}},
+	}, {
+		"an answer about a canary that is gone ends once a cluster of its name begins",
+		"pkg/controllers/managedclustersupgrade", "TestRetry_without_a_canary_that_has_come_back",
+		mutant{{"pkg/fleet/admission/recorded.go", "return run != nil && run.Spec.Canary", "return run != nil && (MUTANT || run.Spec.Canary)"}},
+	}, {
+		"a cluster whose agent is silent fails because the hub has started again",
+		"pkg/controllers/clusterupgraderun", "TestUnreachable_cluster_is_pending_again_although_the_hub_starts_again",
+		mutant{{"pkg/fleet/admission/member.go", "since.Before(now) {", "!MUTANT && since.Before(now) {"}},
+	}, {
 		"a hub that was down counts a canary as failed before it looks",
 		"pkg/controllers/clusterupgraderun", "TestSafety_hub_that_was_down_counts_no_canary_before_a_look",
 		mutant{{"pkg/controllers/managedclustersupgrade/scope.go", "&& m.Deadline.Before(news) {", "&& !MUTANT && m.Deadline.Before(news) {"}},
