@@ -156,7 +156,9 @@ func (c *fleetChecker) upgrade(change simulation.Change, u *fleetv1beta1.Managed
 		return
 	}
 	c.fixCanaries(u)
-	if stop := u.Status.Stop; stop != nil && strings.Contains(stop.Message, "waiting until ManagedClustersUpgrade") {
+	if stop := u.Status.Stop; stop != nil && slices.ContainsFunc(u.Spec.DependsOn, func(d fleetv1beta1.Dependency) bool {
+		return strings.Contains(stop.Message, fmt.Sprintf("ManagedClustersUpgrade %s ", d.Name)) || strings.Contains(stop.Message, fmt.Sprintf("ManagedClustersUpgrade %s/%s;", u.Namespace, d.Name))
+	}) {
 		c.f.violate("stop: %s is stopped by what it waits for: %s", u.Name, stop.Message)
 	}
 	c.invariants.Interleaved = c.isInterleaved(change.Time)
