@@ -63,7 +63,13 @@ func jobActions() []action[*runner] {
 		action[*runner]{"delete an UpgradeJob in mid-upgrade and create it again", 4, (*runner).recreate},
 		action[*runner]{"the operator is down for hours", 2, (*runner).goDown},
 		action[*runner]{"the operator goes down for hours at a moment of the upgrade", 4, (*runner).goDownAt},
-		action[*runner]{"retry once the upgrade fails, while the receiver of the webhook is down", 3, (*runner).retryUndelivered})
+		action[*runner]{"retry once the upgrade fails, while the receiver of the webhook is down", 3, (*runner).retryUndelivered},
+		action[*runner]{"wipe the status of an UpgradeJob", 4, (*runner).wipeJob},
+		action[*runner]{"a cache of scheduled maintenance lags", 4, func(h *runner) {
+			h.lag("UpgradeJob", "Job", "UpgradeJobHook", "UpgradeSuspensionWindow")
+		}},
+		action[*runner]{"create an UpgradeJob without a version", 2, (*runner).createHooksOnly},
+		action[*runner]{"back up etcd", 2, (*runner).backUp}, action[*runner]{"restore etcd", 1, (*runner).restore})
 }
 
 // jobKeys returns the names of all UpgradeJobs that a history may create.
@@ -97,6 +103,31 @@ func (h *runner) createJob() {
 		}}
 	}
 	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// createHooksOnly creates an UpgradeJob that only runs its hooks.
+func (h *runner) createHooksOnly() {
+	key, start := h.anyJob(), h.world.Now().Add(h.upTo(12*time.Minute))
+	job := &maintenancev1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec:       maintenancev1beta1.UpgradeJobSpec{StartAfter: timestamp(start), StartBefore: timestamp(start.Add(time.Hour))},
+	}
+	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// wipeJob removes the status of an UpgradeJob as another client.
+func (h *runner) wipeJob() {
+	var job maintenancev1beta1.UpgradeJob
+	if err := h.cluster.Client.Get(context.Background(), h.anyJob(), &job); err != nil {
+		return
+	}
+	h.checker.tampered[job.UID] = true
+	job.Status = maintenancev1beta1.UpgradeJobStatus{}
+	if err := h.cluster.Client.Status().Update(context.Background(), &job); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
 }
@@ -247,7 +278,7 @@ func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, befo
 	for _, now := range job.Status.History {
 		was := attemptOf(before.Status.History, now.Attempt)
 		c.note(now)
-		if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
+		if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && now.Version != "" && !c.held(now.Version, change.Time) {
 			c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
 		}
 		if now.Phase == record.PhaseFailed && was.Phase != record.PhaseFailed {

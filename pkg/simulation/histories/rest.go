@@ -103,7 +103,7 @@ func (c *checker) undelivered() string {
 		exists[string(cfg.UID)] = !c.tampered[cfg.UID]
 	}
 	for _, job := range c.jobs.jobs {
-		exists[string(job.UID)] = true
+		exists[string(job.UID)] = !c.tampered[job.UID]
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.ended)) {
 		uid, _, _ := strings.Cut(id, " ")
