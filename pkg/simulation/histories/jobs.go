@@ -19,6 +19,7 @@ import (
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/aftermath"
 )
@@ -69,7 +70,11 @@ func jobActions() []action[*runner] {
 			h.lag("UpgradeJob", "Job", "UpgradeJobHook", "UpgradeSuspensionWindow")
 		}},
 		action[*runner]{"create an UpgradeJob without a version", 2, (*runner).createHooksOnly},
-		action[*runner]{"back up etcd", 2, (*runner).backUp}, action[*runner]{"restore etcd", 1, (*runner).restore})
+		action[*runner]{"back up etcd", 2, (*runner).backUp}, action[*runner]{"restore etcd", 1, (*runner).restore},
+		action[*runner]{"create an UpgradeConfig", 6, (*runner).createUpgrade}, action[*runner]{"delete the UpgradeConfig", 2, (*runner).deleteUpgrade},
+		action[*runner]{"retry the UpgradeConfig", 2, (*runner).retry}, action[*runner]{"postpone the UpgradeConfig", 1, func(h *runner) {
+			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() })
+		}})
 }
 
 // jobKeys returns the names of all UpgradeJobs that a history may create.
