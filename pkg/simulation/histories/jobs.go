@@ -74,7 +74,9 @@ func jobActions() []action[*runner] {
 		action[*runner]{"create an UpgradeConfig", 6, (*runner).createUpgrade}, action[*runner]{"delete the UpgradeConfig", 2, (*runner).deleteUpgrade},
 		action[*runner]{"retry the UpgradeConfig", 2, (*runner).retry}, action[*runner]{"postpone the UpgradeConfig", 1, func(h *runner) {
 			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() })
-		}})
+		}},
+		action[*runner]{"create an UpgradeJob with rare settings", 5, (*runner).createRareJob},
+		action[*runner]{"create a hook with rare settings", 4, (*runner).createRareHook})
 }
 
 // jobKeys returns the names of all UpgradeJobs that a history may create.
@@ -108,6 +110,62 @@ func (h *runner) createJob() {
 		}}
 	}
 	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// createRareJob creates an UpgradeJob with settings that may end or delay its upgrade.
+func (h *runner) createRareJob() {
+	oneOf := func(values ...maintenancev1beta1.Duration) maintenancev1beta1.Duration {
+		return values[h.random.IntN(len(values))]
+	}
+	key, start := h.anyJob(), h.world.Now().Add(h.upTo(12*time.Minute))
+	job := &maintenancev1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: maintenancev1beta1.UpgradeJobSpec{
+			StartAfter: timestamp(start), StartBefore: timestamp(start.Add(time.Minute + h.upTo(3*time.Hour))),
+			DesiredVersion:                  maintenancev1beta1.DesiredVersion{Version: []string{"4.20.6", "4.20.7", "4.21.0"}[h.random.IntN(3)]},
+			DesiredVersionCheckAvailability: new(h.random.IntN(3) > 0),
+			Config: maintenancev1beta1.UpgradeJobConfig{
+				UpgradeTimeout: oneOf("45m", "2h", "6h"), ForceDrainAfter: oneOf("", "0s", "5m"),
+				PreUpgradeHealthChecks:  maintenancev1beta1.HealthChecks{Timeout: oneOf("1m", "20m", "2h")},
+				PostUpgradeHealthChecks: maintenancev1beta1.HealthChecks{Timeout: oneOf("1m", "20m")},
+			},
+		},
+	}
+	worker := maintenancev1beta1.MachineConfigPoolSelector{}
+	worker.MatchLabels.Labels = map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}
+	if h.random.IntN(3) == 0 {
+		job.Spec.Config.PauseMachineConfigPoolsOnFailure = &worker
+	}
+	if delays := []maintenancev1beta1.DelayUpgrade{{}, {DelayMin: "0s", DelayMax: "10m"}, {DelayMin: "20m", DelayMax: "21m"}, {DelayMin: "40m", DelayMax: "5h"}}[h.random.IntN(4)]; delays.DelayMax != "" {
+		job.Spec.Config.MachineConfigPools = []maintenancev1beta1.MachineConfigPoolConfig{{MachineConfigPoolSelector: worker, DelayUpgrade: delays}}
+	}
+	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// createRareHook creates a hook that takes long, or runs for other events or upgrades.
+func (h *runner) createRareHook() {
+	events := []maintenancev1beta1.HookEvent{
+		maintenancev1beta1.EventCreate, maintenancev1beta1.EventStart, maintenancev1beta1.EventUpgradeStart, maintenancev1beta1.EventUpgradeComplete,
+		maintenancev1beta1.EventMachineConfigPoolUnpause, maintenancev1beta1.EventMachineConfigPoolUpdated, maintenancev1beta1.EventSuccess,
+		maintenancev1beta1.EventFailure, maintenancev1beta1.EventFinish, maintenancev1beta1.EventSkip,
+	}
+	h.random.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	hook := &maintenancev1beta1.UpgradeJobHook{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-" + strconv.Itoa(h.random.IntN(3))},
+		Spec: maintenancev1beta1.UpgradeJobHookSpec{
+			Events: events[:1+h.random.IntN(3)], Run: []maintenancev1beta1.HookRun{maintenancev1beta1.HookRunNext, ""}[h.random.IntN(2)],
+			FailurePolicy: []maintenancev1beta1.HookFailurePolicy{maintenancev1beta1.HookFailureAbort, maintenancev1beta1.HookFailureIgnore}[h.random.IntN(2)],
+		},
+	}
+	behavior := []string{`"duration":"10m"`, `"duration":"50m"`, `"never-ends":"true"`, `"exit-code":"1"`, `"image-pull":"fail"`}[h.random.IntN(5)]
+	spec := `{"backoffLimit":0,"ttlSecondsAfterFinished":60,"activeDeadlineSeconds":5400,"template":{"metadata":{"annotations":{` +
+		strings.Replace(behavior, `"`, `"devcluster.openshift.io/`, 1) + `}},"spec":{"containers":[{"name":"hook","image":"hook"}],"restartPolicy":"Never"}}}`
+	hook.Spec.Template.Spec = runtime.RawExtension{Raw: []byte(spec)}
+	if err := h.cluster.Client.Create(context.Background(), hook); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
 }
@@ -291,6 +349,10 @@ func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, befo
 		}
 		if was.CompleteTime != nil && now.CompleteTime == nil {
 			c.h.violate("record: attempt %d of %s has ended and goes on", now.Attempt, key)
+		}
+		if now.CompleteTime != nil && was.CompleteTime == nil && now.RequestTime != nil && now.CommenceTime == nil && newest(c.version) == now.Version &&
+			c.commencedAt.After(now.RequestTime.Time) && change.Time.Sub(c.commencedAt) > reaction && c.calm(change.Time) {
+			c.h.violate("outcome: attempt %d of %s ends as %s: %s, but the control plane has moved to %s since %s", now.Attempt, key, now.Phase, now.Reason, now.Version, c.commencedAt.UTC().Format(time.TimeOnly))
 		}
 		if was.CompleteTime != nil && was.Phase != now.Phase {
 			c.h.violate("record: attempt %d of %s has ended as %s and becomes %s", now.Attempt, key, was.Phase, now.Phase)
