@@ -243,7 +243,8 @@ func missed(c history.StepCondition, reason, cause string) *blocker {
 }
 
 // whileBlocked answers for a step that may not act. The step is done if its condition already holds, and passed
-// if the upgrade is committed. Anything else, including an error, ends the wait.
+// if the upgrade is committed. Anything else, including an error, ends the wait. After the commit, a gate that
+// fails comes first.
 func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
 	if beforeCommit(p.book, p.record.Conditions, step) {
 		phase, err := p.book.ask(ctx, p.engine.Clock, p.record, b.is != held) // a hold ends nothing
@@ -262,13 +263,19 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 			return step.withItems(ctx, p.engine.Clock, b.result)
 		}
 	}
-	if b.is == expired && p.book.isCleanup(step.Name) {
+	switch {
+	case b.is != expired:
+	case p.book.isCleanup(step.Name):
 		switch result, err := p.tryLast(ctx, step, run); {
 		case err != nil:
 			b.cause = joinMessages(b.cause, err.Error())
 			b.result.message = b.cause
 		case result.outcome != notYet:
 			return result, nil
+		}
+	case run.Committed && run.Outcome == "": // another update may have replaced this one while no process ran
+		if failed, err := p.book.FailedAfterCommit(ctx, p.engine.Clock); err == nil && failed.Failed() {
+			return step.withItems(ctx, p.engine.Clock, failed)
 		}
 	}
 	switch reached, err := step.reached(ctx, p.engine.Clock); {

@@ -138,6 +138,50 @@ func TestDeadline_stops_the_step(t *testing.T) {
 	}
 }
 
+// What a step waits for may hold although another update has replaced this one while no process ran.
+func TestDeadline_after_the_commit_asks_the_gates(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		gate engine.Result
+		err  error
+		want string
+	}{
+		"the gate passes":              {gate: engine.Done("open"), want: "Last True Done"},
+		"the gate is closed":           {gate: engine.Wait("Shut", "shut"), want: "Last True Done"},
+		"the gate cannot be evaluated": {err: errStore, want: "Last True Done"},
+		"the gate fails":               {gate: engine.Fail("Superseded", "replaced"), want: "Last False Superseded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Last")
+			s.setResult("Last", engine.Wait("NotYet", "a while"))
+			gate, failed := engine.Done("open"), error(nil)
+			s.at("Last").FailAfter = 10 * time.Minute
+			s.at("Last").Gates = []engine.Gate{{Name: "NotSuperseded", Check: func(ctx, engine.Run) (engine.Result, error) { return gate, failed }}}
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			gate, failed = tc.gate, tc.err
+			s.setReached("Last", true, nil)
+			w.clock.SetTime(noon.Add(time.Hour))
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(w.store.load())[2]; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.CommitBy = noon.Add(10 * time.Minute)
+	s.setResult("First", engine.Wait("NotYet", "a while"))
+	s.at("Last").Gates = []engine.Gate{{Name: "NotSuperseded", Check: func(ctx, engine.Run) (engine.Result, error) { return engine.Fail("Superseded", "replaced"), nil }}}
+	w.run()
+	if got, want := lines(w.store.load())[0], "First False WindowMissed"; got != want {
+		t.Errorf("before the commit: got %q, want %q", got, want)
+	}
+}
+
 func TestDeadline_retries_errors_of_Reached(t *testing.T) {
 	t.Parallel()
 	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {

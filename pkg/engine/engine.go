@@ -114,8 +114,8 @@ type Transition struct {
 //   - Done is done: a finished step is not called again.
 //   - Record first: the start of a step is saved before the step is called, and its result before the next
 //     step is called, unless that is Repeatable. After a failed save, nothing more is done.
-//   - Nothing is done after its deadline. Past it, Reached decides: a step that is reached is done, and any
-//     other fails. Errors are retried.
+//   - Nothing is done after its deadline. Past it, Reached decides: a step that is reached is done, unless a gate
+//     after the commit fails, and any other fails. Errors are retried.
 //   - One point of no return: the constraints affect only the steps up to the committing one. PhaseOf decides
 //     whether it is passed.
 //   - At least once: a crash can make a step run again, but no step is missed.

@@ -88,6 +88,9 @@ var keptSeeds = map[Kind][]keptSeed{
 		{
 			"an UpgradeJob commences while the workers roll out the release before", 88, 35,
 			mutant{{"pkg/upgraders/job_steps.go", "inOrder(controlplane.NothingInstalling(t.Client), ", "inOrder(map[bool]engine.UpgradeStep{false: controlplane.NothingInstalling(t.Client), true: controlplane.Upgradeable(t.Client, s.target)}[MUTANT], "}},
+		}, {
+			"an UpgradeJob is Upgraded although another update has replaced its own while the operator was down", 5500089, 50,
+			mutant{{"pkg/engine/call.go", "case run.Committed && run.Outcome == \"\":", "case !MUTANT && run.Committed && run.Outcome == \"\":"}},
 		},
 	},
 	ManagedClustersUpgrades: {
