@@ -175,7 +175,7 @@ func TestUpgrades_after_a_rollback(t *testing.T) {
 	}
 }
 
-// TestUpgrades_below_a_rollback rolls the cluster back to a later release than that of an upgrade, which is still installed.
+// TestUpgrades_below_a_rollback rolls the cluster back. An upgrade to an even earlier release is still installed.
 func TestUpgrades_below_a_rollback(t *testing.T) {
 	t.Parallel()
 	c := newCluster()

@@ -57,7 +57,7 @@ func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
 			Name: "managed_upgrade_status_insights", Help: "Number of insights in the UpdateStatus, by level.",
 		}, []string{"level"}),
 		truncated:    gauge("truncated", "1 if the UpdateStatus is incomplete because of its limits, 0 otherwise."),
-		lastPass:     gauge("last_pass_timestamp_seconds", "Time at which the status was last computed."),
+		lastPass:     gauge("last_pass_timestamp_seconds", "Time at which the published status was last current."),
 		writes:       counter("writes_total", "Number of writes of the UpdateStatus."),
 		writtenBytes: counter("written_bytes_total", "Number of bytes sent to write the UpdateStatus."),
 		informer: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -106,9 +106,11 @@ func (m *UpdateStatus) SetPlans(plans []PlanSnapshot) {
 	}
 }
 
+// SetStatusTime sets the time at which the published UpdateStatus was last current.
+func (m *UpdateStatus) SetStatusTime(at time.Time) { m.lastPass.Set(seconds(at)) }
+
 // SetStatus replaces the state of the UpdateStatus.
-func (m *UpdateStatus) SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time) {
-	m.lastPass.Set(seconds(at))
+func (m *UpdateStatus) SetStatus(status updatev1beta1.UpdateStatusStatus) {
 	if a := status.Assessment; a != nil {
 		m.state.Reset()
 		m.state.WithLabelValues(string(a.State)).Set(1)

@@ -35,8 +35,9 @@ func TestUpdateStatus(t *testing.T) {
 			{Name: "shop", Insights: []updatev1beta1.Insight{of(updatev1beta1.LevelError, updatev1beta1.ReasonTruncated)}},
 		}}}},
 	}
-	m.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{State: updatev1beta1.StateProgressing}}, time.Unix(1, 0))
-	m.SetStatus(status, time.Unix(60, 0))
+	m.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{State: updatev1beta1.StateProgressing}})
+	m.SetStatus(status)
+	m.SetStatusTime(time.Unix(60, 0))
 	m.ObserveStatusWrite(100)
 	m.ObserveStatusWrite(20)
 	m.SetInformerReachable("shop", false)
@@ -61,7 +62,7 @@ managed_upgrade_status_insights{level="error"} 2
 managed_upgrade_status_insights{level="info"} 1
 managed_upgrade_status_insights{level="status"} 0
 managed_upgrade_status_insights{level="warning"} 0
-# HELP managed_upgrade_status_last_pass_timestamp_seconds Time at which the status was last computed.
+# HELP managed_upgrade_status_last_pass_timestamp_seconds Time at which the published status was last current.
 # TYPE managed_upgrade_status_last_pass_timestamp_seconds gauge
 managed_upgrade_status_last_pass_timestamp_seconds 60
 # HELP managed_upgrade_status_state 1 for the state of the update: Idle, Progressing, Waiting, Stuck, or Unknown.

@@ -134,7 +134,8 @@ func (s *metricsScript) setStatus(at time.Time, passed time.Duration) {
 	}
 	s.status.SetStatus(updatev1beta1.UpdateStatusStatus{
 		Assessment: &assessment, ControlPlane: &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{UpdateInformers: []updatev1beta1.InformerInsights{insights}}},
-	}, at.Add(-10*time.Second))
+	})
+	s.status.SetStatusTime(at.Add(-10 * time.Second))
 	s.status.SetPlans([]metrics.PlanSnapshot{
 		{Release: "4.20.7", Startable: passed > 2*time.Hour, Accepted: 2, Unaccepted: int32(max(0, 2-passed/time.Hour)), Analyzed: at.Add(-passed % (15 * time.Minute))},
 		{Release: "4.21.2", Accepted: 0, Unaccepted: 4, Analyzed: at.Add(-passed % time.Hour)},

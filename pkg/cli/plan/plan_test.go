@@ -407,7 +407,7 @@ func TestPreChecks_accept(t *testing.T) {
 	}
 }
 
-// The risk has just been observed, according to a clock that is ahead of that of this computer.
+// The risk has just been observed, and the clock of this computer is behind the one of the cluster.
 func TestPreChecks_accept_with_a_clock_that_is_behind(t *testing.T) {
 	t.Parallel()
 	fresh := budget

@@ -197,6 +197,7 @@ func checkFigures(tb testing.TB, best []time.Duration) {
 // sizes records the size of the last write.
 type sizes struct{ size *int }
 
-func (sizes) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
-func (sizes) SetPlans([]metrics.PlanSnapshot)                       {}
-func (s sizes) ObserveStatusWrite(bytes int)                        { *s.size = bytes }
+func (sizes) SetStatus(updatev1beta1.UpdateStatusStatus) {}
+func (sizes) SetStatusTime(time.Time)                    {}
+func (sizes) SetPlans([]metrics.PlanSnapshot)            {}
+func (s sizes) ObserveStatusWrite(bytes int)             { *s.size = bytes }

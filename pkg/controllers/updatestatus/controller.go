@@ -43,7 +43,9 @@ const (
 // Metrics observes the UpdateStatus.
 type Metrics interface {
 	// SetStatus replaces the state of the UpdateStatus.
-	SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time)
+	SetStatus(status updatev1beta1.UpdateStatusStatus)
+	// SetStatusTime sets the time at which the published UpdateStatus was last current.
+	SetStatusTime(at time.Time)
 	// SetPlans replaces the state of the UpdatePlans.
 	SetPlans(plans []metrics.PlanSnapshot)
 	// ObserveStatusWrite counts a write and its bytes.

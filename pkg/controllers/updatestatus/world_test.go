@@ -40,7 +40,8 @@ type world struct {
 	events  []string // type, reason, and message
 	// changes holds the published changes, with the status before each.
 	changes map[string]bool
-	writes  []write // of the status, by the controller
+	writes  []write   // of the status, by the controller
+	current time.Time // see metrics.UpdateStatus.SetStatusTime
 }
 
 const definitionsFolder = "../../../deploy/update-status/crds"
@@ -70,7 +71,7 @@ func newWorld(tb testing.TB, definitions ...*simulation.Definition) *world {
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	r := &updatestatus.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Answers: func() []insight.Answer { return slices.Clone(w.answers) },
-		Changed: w.changed, Events: w, Metrics: ignored{},
+		Changed: w.changed, Events: w, Metrics: ignored{&w.current},
 	}
 	controller := r.Controller()
 	return []manager.Controller{controller}, controller.Bind(manager.Clients{Client: env.Client, Live: env.Live})
@@ -84,12 +85,18 @@ func (w *world) PublishChange(_ context.Context, _ client.Object, before any, ev
 	}
 }
 
-// ignored discards all metrics.
-type ignored struct{}
+// ignored discards all metrics except the time, if that is kept.
+type ignored struct{ current *time.Time }
 
-func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus, time.Time) {}
-func (ignored) SetPlans([]metrics.PlanSnapshot)                       {}
-func (ignored) ObserveStatusWrite(int)                                {}
+func (ignored) SetStatus(updatev1beta1.UpdateStatusStatus) {}
+func (ignored) SetPlans([]metrics.PlanSnapshot)            {}
+func (ignored) ObserveStatusWrite(int)                     {}
+
+func (i ignored) SetStatusTime(at time.Time) {
+	if i.current != nil {
+		*i.current = at
+	}
+}
 
 // restart ends the process and starts another one, to which no informer has answered yet.
 func (w *world) restart() {

@@ -49,7 +49,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 // write writes the status if it has changed or its heartbeat is due.
 func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStatus, status updatev1beta1.UpdateStatusStatus) (reconcile.Result, error) {
 	now := r.Clock.Now()
-	r.Metrics.SetStatus(status, now)
+	r.Metrics.SetStatus(status)
 	active := updatestatus.IsActive(status)
 	next := reconcile.Result{RequeueAfter: idleInterval}
 	if active {
@@ -57,8 +57,12 @@ func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStat
 	}
 	next.RequeueAfter = untilWithdrawal(status.StartableReleases, now, next.RequeueAfter)
 	due, err := isDue(object.Status, status, active, now)
-	if err != nil || !due {
-		return next, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !due {
+		r.Metrics.SetStatusTime(now)
+		return next, nil
 	}
 	if wait := r.budget.wait(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: max(wait, debounce)}, nil
@@ -84,6 +88,7 @@ func (r *Reconciler) write(ctx context.Context, object *updatev1beta1.UpdateStat
 	r.replaced.Note(object, updated, now)
 	r.budget.spend(len(data), now)
 	r.Metrics.ObserveStatusWrite(len(data))
+	r.Metrics.SetStatusTime(now)
 	return next, nil
 }
 

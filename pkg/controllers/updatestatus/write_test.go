@@ -178,6 +178,29 @@ func TestObject_stays_within_its_size(t *testing.T) {
 	}
 }
 
+// TestStatusTime refuses the writes for a while. An alert tells the published status, which is outdated, from one that
+// does not change.
+func TestStatusTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.Begin()
+	current := func(name string, want bool) {
+		t.Helper()
+		w.RunFor(5 * time.Minute)
+		if is := w.Now().Sub(w.current) <= time.Minute; is != want {
+			t.Errorf("%s: at %s, the status is current as of %s", name, w.Now(), w.current)
+		}
+	}
+	current("idle", true)
+	w.Plan = simulation.Fault{Outcome: simulation.Refuse}.If(simulation.Request.IsWrite)
+	current("idle, without writes", true)
+	w.update()
+	current("outdated", false)
+	w.Plan = nil
+	current("updating", true)
+}
+
 // TestConflict lets another client write between the controller's read and write, several times.
 func TestConflict(t *testing.T) {
 	t.Parallel()
