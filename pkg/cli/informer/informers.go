@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
@@ -154,7 +153,7 @@ func staleMessage(heartbeat, now time.Time) string {
 	if heartbeat.After(now) {
 		return "the last heartbeat is in the future: " + screen.Date(heartbeat)
 	}
-	return "the last heartbeat is " + duration.HumanDuration(now.Sub(heartbeat)) + " old"
+	return "the last heartbeat is " + screen.Elapsed(heartbeat, now) + " old"
 }
 
 func handlerNames(informer *updatev1beta1.UpdateInformer) string {
@@ -170,5 +169,5 @@ func age(at *metav1.Time, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(now.Sub(at.Time))
+	return screen.Elapsed(at.Time, now)
 }

@@ -17,9 +17,9 @@ import (
 // TestInformers prints informers in each state as text and as objects.
 func TestInformers(t *testing.T) {
 	t.Parallel()
-	replay := func(t *testing.T, format string) string {
+	replay := func(t *testing.T, format, now string) string {
 		t.Helper()
-		args := []string{"informers", "--replay", "testdata/dumps/informers", "--now", "2026-11-22T14:00:00Z"}
+		args := []string{"informers", "--replay", "testdata/dumps/informers", "--now", now}
 		if format != "" {
 			args = append(args, "-o", format)
 		}
@@ -29,16 +29,23 @@ func TestInformers(t *testing.T) {
 		}
 		return got.Out
 	}
+	const now = "2026-11-22T14:00:00Z"
 	for name, format := range map[string]string{"text": "", "wide": "wide"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clitest.Golden(t, "informers/"+name+".txt", replay(t, format), true)
+			clitest.Golden(t, "informers/"+name+".txt", replay(t, format, now), true)
 		})
 	}
+	t.Run("clock that is behind", func(t *testing.T) {
+		t.Parallel()
+		if out := replay(t, "", "2026-11-22T13:00:00Z"); strings.Contains(out, "invalid>") {
+			t.Errorf("printed:\n%s", out)
+		}
+	})
 	for _, format := range []string{"json", "yaml"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			out := replay(t, format)
+			out := replay(t, format, now)
 			var list updatev1beta1.UpdateInformerList
 			if err := yaml.UnmarshalStrict([]byte(out), &list); err != nil {
 				t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
@@ -256,7 +255,7 @@ func (s *planScreen) data() string {
 	case clocksDiffer(s.plan, s.now) != "":
 		return "Analyzed at " + text.FormatTime(at.Time) + "."
 	}
-	age := duration.HumanDuration(max(s.now.Sub(at.Time), 0))
+	age := screen.Elapsed(at.Time, s.now)
 	if end := at.Add(updateplan.MaxAge); s.now.Before(end) {
 		return fmt.Sprintf("Analyzed %s ago; valid until %s UTC.", age, end.UTC().Format("15:04"))
 	}

@@ -450,8 +450,8 @@ func (s *statusScreen) forSince(at *metav1.Time) string {
 	return " for " + s.age(at.Time)
 }
 
-// age formats the time elapsed. A time in the future, due to clock skew, counts as now.
-func (s *statusScreen) age(at time.Time) string { return duration.HumanDuration(max(s.now.Sub(at), 0)) }
+// age formats the time elapsed.
+func (s *statusScreen) age(at time.Time) string { return screen.Elapsed(at, s.now) }
 
 func (s *statusScreen) ago(at time.Time) string { return s.age(at) + " ago" }
 

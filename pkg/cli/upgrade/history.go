@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli/screen"
@@ -102,7 +101,7 @@ func recordScreen(l *screen.Layout, record history.Record, now time.Time) {
 	}
 	head := fmt.Sprintf("%s: %s, attempt %d", cmp.Or(versions, "hooks only"), cmp.Or(record.Phase, history.PhaseNew), max(record.Attempt, 1))
 	if record.StartTime != nil {
-		head += fmt.Sprintf(", from %s, %s", screen.Date(record.StartTime.Time), duration.HumanDuration(orNow(record.CompleteTime, now).Sub(record.StartTime.Time)))
+		head += fmt.Sprintf(", from %s, %s", screen.Date(record.StartTime.Time), screen.Elapsed(record.StartTime.Time, orNow(record.CompleteTime, now)))
 	}
 	l.Hang("", screen.Clean(head))
 	if message := screen.Clean(record.Message); message != "" {
@@ -127,7 +126,7 @@ func previousText(previous history.PreviousAttempt, now time.Time) string {
 		text += " at " + previous.FailedStep
 	}
 	if previous.StartTime != nil {
-		text += ", from " + screen.Date(previous.StartTime.Time) + ", " + duration.HumanDuration(orNow(previous.CompleteTime, now).Sub(previous.StartTime.Time))
+		text += ", from " + screen.Date(previous.StartTime.Time) + ", " + screen.Elapsed(previous.StartTime.Time, orNow(previous.CompleteTime, now))
 	}
 	if previous.Message != "" {
 		text += ": " + previous.Message
@@ -173,7 +172,7 @@ func (c chart) row(step history.StepCondition) string {
 	took, bar := "", screen.Blank(c.bars)
 	if step.StartTime != nil {
 		end := orNow(step.CompleteTime, c.now)
-		took = duration.HumanDuration(max(end.Sub(step.StartTime.Time), 0))
+		took = screen.Elapsed(step.StartTime.Time, end)
 		from, to := c.column(step.StartTime.Time), c.column(end)
 		from = min(from, c.bars-1)
 		to = min(max(to, from+1), c.bars)

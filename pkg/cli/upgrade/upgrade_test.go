@@ -75,6 +75,14 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+func TestHistory_with_a_clock_that_is_behind(t *testing.T) {
+	t.Parallel()
+	p := session.New(session.Environment{Program: "/oc-update", Terminal: &screen.Terminal{Width: 100}})
+	if out := historyScreen(p, targetOf(clitest.AnUpgrade(clitest.CommencedRecord())), clitest.Now.Add(-24*time.Hour)); strings.Contains(out, "invalid>") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
 func TestHistory_of_a_schedule_is_that_of_its_jobs(t *testing.T) {
 	t.Parallel()
 	other := clitest.AJob("other")
