@@ -5,6 +5,7 @@ package histories
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -127,6 +128,7 @@ func laterActions() []action[*fleet] {
 			f.create(next)
 		}},
 		{"retry with canaries among the clusters that have ended", 5, (*fleet).chooseCanaries},
+		{"a cluster leaves the hub and is imported again", 3, (*fleet).importAgain},
 	}
 }
 
@@ -341,6 +343,38 @@ func (f *fleet) deleteRun() {
 	}
 	f.checker.mayBeginAgain(run)
 	delete(f.checker.chosen[run.Spec.ManagedClustersUpgrade.UID].clusters, run.Namespace)
+}
+
+// importAgain removes a cluster from the hub, with its runs and works, and imports it again.
+func (f *fleet) importAgain() {
+	m, ctx, cluster := f.anyMember(), context.Background(), &clusterv1.ManagedCluster{}
+	if m.edited || f.people.Get(ctx, client.ObjectKey{Name: m.name}, cluster) != nil {
+		return
+	}
+	f.world.Logf("cluster %s", m.name)
+	m.troubled, m.away = true, true
+	var runs fleetv1alpha1.ClusterUpgradeRunList
+	var works workv1.ManifestWorkList
+	err := errors.Join(f.people.Delete(ctx, cluster), f.people.List(ctx, &runs, client.InNamespace(m.name)), f.people.List(ctx, &works, client.InNamespace(m.name)))
+	for i := range works.Items {
+		err = errors.Join(err, client.IgnoreNotFound(f.people.Delete(ctx, &works.Items[i])))
+	}
+	for i := range runs.Items {
+		err = errors.Join(err, client.IgnoreNotFound(f.people.Delete(ctx, &runs.Items[i])))
+		f.checker.mayBeginAgain(&runs.Items[i])
+		delete(f.checker.chosen[runs.Items[i].Spec.ManagedClustersUpgrade.UID].clusters, m.name)
+	}
+	if err != nil {
+		f.violate("detaching %s: %v", m.name, err)
+	}
+	f.world.After(f.upTo(20*time.Minute), func() {
+		m.away = false
+		again := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		if err := errors.Join(f.people.Create(ctx, again), m.publish()); err != nil {
+			f.violate("importing %s: %v", m.name, err)
+		}
+		m.wake()
+	})
 }
 
 func (f *fleet) label(m *member, selected bool) {

@@ -31,7 +31,7 @@ var endReasons = []string{
 // unrest describes something that has not finished, or returns an empty string.
 func (c *fleetChecker) unrest() string {
 	for _, m := range c.f.members {
-		if m.pending || m.isBusy() {
+		if m.pending || m.away || m.isBusy() {
 			return fmt.Sprintf("cluster %s goes on: %v", m.name, m.spoke.History())
 		}
 	}

@@ -39,6 +39,7 @@ type member struct {
 	jobFail  bool          // Jobs fail
 	degraded bool          // an operator is degraded after upgrades
 	cutsOff  bool          // a pre-action disconnects the agent from the hub
+	away     bool          // it has left the hub, and will be imported again
 
 	acceptRisks any // accepted by an administrator before the history
 
