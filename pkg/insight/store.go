@@ -107,19 +107,29 @@ func NewStore() Store {
 // IsZero reports whether the Store is the zero Store.
 func (s Store) IsZero() bool { return s.m == nil }
 
-// KnownSince returns since when each call has named a UUID. The time is zero if the first call named it: it may
-// have been true for long, and a command looks only once.
+// KnownSince returns since when each call has named a UUID. The time is zero if the Store has such an insight, or
+// if the first call named it: it may have been true for long, and a command looks only once.
 func (s Store) KnownSince(uuids []string, now time.Time) map[string]time.Time {
 	known := make(map[string]time.Time, len(uuids))
 	for _, uuid := range uuids {
 		since, found := s.m.since[uuid]
-		if !found && s.m.since != nil {
+		if !found && s.m.since != nil && !s.applies(uuid) {
 			since = now
 		}
 		known[uuid] = notAhead(since, now)
 	}
 	s.m.since = known
 	return known
+}
+
+// applies reports whether an insight applies or may still apply.
+func (s Store) applies(uuid string) bool {
+	for _, i := range s.m.informers {
+		if i.entries[uuid] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (s Store) informer(name string) *informer {

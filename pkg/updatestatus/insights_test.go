@@ -290,8 +290,11 @@ func TestCompute_AlertAfterUpdate(t *testing.T) {
 func TestCompute_BriefFindings(t *testing.T) {
 	t.Parallel()
 	state := insight.NewStore()
-	shown := func(after time.Duration, drain bool) bool {
+	shown := func(after time.Duration, drain, unread bool) bool {
 		facts := newCluster(4, 2).factsAt(t, now.Add(after))
+		if unread {
+			facts.Missing[checks.SourceNodes] = checks.Missing{Reason: checks.MissingUnavailable, Message: "no answer"}
+		}
 		for i := range facts.Nodes {
 			if n := &facts.Nodes[i]; drain && n.Name == "worker-1" {
 				n.DesiredDrain, n.Cordoned = "drain-rendered-worker", false
@@ -303,22 +306,24 @@ func TestCompute_BriefFindings(t *testing.T) {
 		})
 	}
 	for _, pass := range []struct {
-		after       time.Duration
-		drain, want bool
+		after               time.Duration
+		drain, unread, want bool
 	}{
-		{0, false, false},
-		{time.Second, true, false},
-		{30 * time.Second, true, false},
-		{31 * time.Second, true, true},
-		{32 * time.Second, false, false},
-		{33 * time.Second, true, false}, // another drain
+		{0, false, false, false},
+		{time.Second, true, false, false},
+		{30 * time.Second, true, false, false},
+		{31 * time.Second, true, false, true},
+		{32 * time.Second, true, true, true},
+		{33 * time.Second, true, false, true},
+		{34 * time.Second, false, false, false},
+		{35 * time.Second, true, false, false}, // another drain
 	} {
-		if got := shown(pass.after, pass.drain); got != pass.want {
+		if got := shown(pass.after, pass.drain, pass.unread); got != pass.want {
 			t.Errorf("after %s, shown: %t, want %t", pass.after, got, pass.want)
 		}
 	}
 	state = insight.NewStore()
-	if !shown(0, true) {
+	if !shown(0, true, false) {
 		t.Error("a command that looks once does not show a node that can be scheduled during its drain")
 	}
 }
