@@ -87,6 +87,9 @@ func TestStatusOfAnAttemptThatWaitsForTheLockDoesNotDependOnTheClock(t *testing.
 	if after := s.lockedStatus("another upgrade"); !reflect.DeepEqual(before, after) {
 		t.Errorf("in the window %+v, after it %+v", before, after)
 	}
+	if !before.nextTransition.Equal(s.windowEnd()) {
+		t.Errorf("it waits until %s, want the end of the window", before.nextTransition)
+	}
 }
 
 func TestSummarize(t *testing.T) {
