@@ -44,9 +44,9 @@ func TestCurrentRecord(t *testing.T) {
 	cleaning := failed
 	cleaning.CompleteTime = nil
 	upgraded := history.Record{Version: desired, Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: at, StartTime: at, CompleteTime: later}
-	former := history.Record{Version: desired, Phase: history.PhaseFailed, StartTime: at}
+	former := history.Record{Version: desired, Phase: history.PhaseFailed, StartTime: at, Conditions: step}
 	formerNow := former
-	formerNow.UpgradeAt, formerNow.CompleteTime = later, at
+	formerNow.UpgradeAt, formerNow.CompleteTime = later, later // of its last step
 	formerRunning := history.Record{Version: desired, Phase: history.PhaseUpgrading, StartTime: at}
 	formerResumed := formerRunning
 	formerResumed.UpgradeAt = later
