@@ -424,9 +424,11 @@ func TestDelayed_pools_are_released_while_another_step_waits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		step    string                       // that waits in the window
+		slow    time.Duration                // the control plane takes so long, or 0
 		hook    maintenancev1beta1.HookEvent // of the hook that hangs, or empty for no hook
 		replace configv1.UpdateState         // of another update at 20 min, or empty for none
 	}{
+		"the control plane":              {step: "UpgradeCompleted", slow: time.Hour},
 		"hooks after the upgrade":        {step: "UpgradeCompleteHooksDone", hook: maintenancev1beta1.EventUpgradeComplete},
 		"hooks after a failure":          {step: "FailureHooksDone", hook: maintenancev1beta1.EventFailure, replace: configv1.CompletedUpdate},
 		"the cluster after its takeover": {step: "ClusterSettled", replace: configv1.PartialUpdate},
@@ -436,6 +438,9 @@ func TestDelayed_pools_are_released_while_another_step_waits(t *testing.T) {
 			w := newWorld(t)
 			if tc.hook != "" {
 				w.Create(hook("hangs", maintenancev1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
+			}
+			if tc.slow > 0 {
+				w.cluster.ControlPlaneDuration = tc.slow
 			}
 			w.Create(newJob(delayWorker("30m", "40m")))
 			if tc.replace != "" {
