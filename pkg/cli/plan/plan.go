@@ -79,12 +79,12 @@ func (o planRequest) analyzedPlan(ctx context.Context, cluster *session.Cluster)
 // progressInterval is the time between progress lines while a command waits.
 const progressInterval = 10 * time.Second
 
-// needsAnalysis reports whether an analysis must be requested because there is none, it is too old, or
-// informers should update themselves. If one is in progress, the command waits for it instead.
+// needsAnalysis reports whether an analysis must be requested because there is none, its age is too high or
+// unknown, or informers should update themselves. If one is in progress, the command waits for it instead.
 func (o planRequest) needsAnalysis(plan *updatev1beta1.UpdatePlan) bool {
 	at := plan.Status.LastAnalysisTime
 	inProgress := !updateplan.HasBegun(plan)
-	return o.refreshInformers || !inProgress && isComplete(plan) && (at == nil || o.Clock.Now().Sub(at.Time) >= min(o.maxAge, updateplan.MaxAge))
+	return o.refreshInformers || !inProgress && isComplete(plan) && (at == nil || clocksDiffer(plan, o.Clock.Now()) != "" || o.Clock.Now().Sub(at.Time) >= min(o.maxAge, updateplan.MaxAge))
 }
 
 func (o planRequest) refreshAnnotations() map[string]string {

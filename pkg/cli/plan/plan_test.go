@@ -407,6 +407,25 @@ func TestPreChecks_accept(t *testing.T) {
 	}
 }
 
+// The clock of the cluster was set back since the analysis.
+func TestPreChecks_repeat_an_analysis_from_the_future(t *testing.T) {
+	t.Parallel()
+	pc := newPlanCluster(t, nil)
+	pc.preChecks(t, func(*preChecksOptions) {})
+	plan := &updatev1beta1.UpdatePlan{}
+	if err := pc.Get(t.Context(), client.ObjectKey{Name: "update-plan-" + planTarget}, plan); err != nil {
+		t.Fatal(err)
+	}
+	plan.Annotations[updatev1beta1.RefreshAnnotation], plan.Status.LastRefresh = "earlier", "earlier"
+	plan.Status.LastAnalysisTime = clitest.In(2 * time.Hour)
+	if err := pc.Client.Update(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if got := pc.preChecks(t, func(*preChecksOptions) {}); got.Code != session.ExitDone || pc.analyses != 2 {
+		t.Errorf("%d analyses, got %+v", pc.analyses, got)
+	}
+}
+
 // The risk has just been observed, and the clock of this computer is behind the one of the cluster.
 func TestPreChecks_accept_with_a_clock_that_is_behind(t *testing.T) {
 	t.Parallel()
