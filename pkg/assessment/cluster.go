@@ -35,11 +35,13 @@ type cluster struct {
 	covered map[coveredFact]bool
 	// incomplete is set if a required source is missing.
 	incomplete bool
+	// followUp is set if insights of the last update need attention.
+	followUp bool
 }
 
 // newCluster builds the sections from the status, the facts, and the last assessment.
 func newCluster(status updatev1beta1.UpdateStatusStatus, in Input) *cluster {
-	c := &cluster{in: in, now: in.Now.UTC().Truncate(time.Second), past: status.PastUpdates}
+	c := &cluster{in: in, now: in.Now.UTC().Truncate(time.Second), past: status.PastUpdates, followUp: len(status.AfterUpdate) > 0}
 	c.readSources()
 	c.rollouts = in.Facts.RolloutsByPool()
 	c.addControlPlane(status.ControlPlane)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -61,5 +62,16 @@ func TestComputed_statuses(t *testing.T) {
 				t.Errorf("watched, although it is the cause: %q", watchedMessages(got))
 			}
 		})
+	}
+}
+
+// TestAssess_follow_up keeps an insight that needs attention after the update. "Nothing." would deny it.
+func TestAssess_follow_up(t *testing.T) {
+	t.Parallel()
+	status, in := idleCluster().build()
+	status.AfterUpdate = []updatev1beta1.RetainedInsight{{UpdateInformer: "etcd", Insight: updatev1beta1.Insight{UUID: "1", UID: "backup"}}}
+	got := assessment.Assess(status, in)
+	if got.State != updatev1beta1.StateIdle || got.ActionRequired || got.Remedy.Text != "Follow up on the last update:" {
+		t.Errorf("%s, action required: %t: %+v", got.State, got.ActionRequired, got.Remedy)
 	}
 }

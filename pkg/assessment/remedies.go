@@ -34,11 +34,15 @@ var (
 func (c *cluster) advise(out *updatev1beta1.Assessment) {
 	switch out.State {
 	case updatev1beta1.StateIdle:
-		out.Remedy = &updatev1beta1.Remedy{Type: none, Text: nothing}
-		if watchesError(out.Watch) {
+		switch {
+		case watchesError(out.Watch):
 			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: "Look into the errors before the next update:", Commands: []string{allInsights}}
-		} else if out.Next != nil && out.Next.Release != "" && validName.MatchString(out.Next.Release) {
+		case c.followUp:
+			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: "Follow up on the last update:", Commands: []string{allInsights}}
+		case out.Next != nil && out.Next.Release != "" && validName.MatchString(out.Next.Release):
 			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: "Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version " + out.Next.Release}}
+		default:
+			out.Remedy = &updatev1beta1.Remedy{Type: none, Text: nothing}
 		}
 	case updatev1beta1.StateProgressing:
 		out.Remedy = orErrors(out, nothing)
