@@ -6,6 +6,7 @@ package clusterupgraderun
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,7 +200,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // the lifecycle has released it
 	}
 	if run.Spec.AdmissionTime.IsZero() && !hasRecord(&run) {
-		return reconcile.Result{}, r.publishPending(ctx, &run)
+		return reconcile.Result{}, errors.Join(r.publishPending(ctx, &run), r.removeActions(ctx, &run, v))
 	}
 	if run.Spec.Outcome != nil && !hasRecord(&run) {
 		return reconcile.Result{}, r.publishOutcome(ctx, &run)

@@ -115,10 +115,16 @@ func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgrade
 			return err
 		}
 	}
-	if (v.pre != nil || v.post != nil) && v.upgrade != nil && isFinished(v.upgrade) {
-		return cluster.RemoveActions(ctx)
+	return r.removeActions(ctx, run, v)
+}
+
+// removeActions removes the works of the actions once no cluster needs them.
+func (r *Reconciler) removeActions(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, v view) error {
+	if v.pre == nil && v.post == nil || v.upgrade == nil || !isFinished(v.upgrade) {
+		return nil
 	}
-	return nil
+	cluster := r.cluster(run)
+	return cluster.RemoveActions(ctx)
 }
 
 // protect makes sure that deleting the works of a run cannot delete the ClusterVersion. The run has a finalizer while a work

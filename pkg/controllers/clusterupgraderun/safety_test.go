@@ -312,6 +312,21 @@ func TestCancel_removes_the_actions_once_nothing_is_in_flight(t *testing.T) {
 	}
 }
 
+// A cluster whose admission was withdrawn after its pre-action has nothing left to wait for.
+func TestCancel_removes_the_works_of_a_cluster_that_is_pending_again(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, actions)
+	f.spokes["c1"].Version().SetAnnotations(map[string]string{upgradev1alpha1.HoldAnnotation: "migration"})
+	f.RunFor(time.Hour)
+	f.expectStates(map[string]string{"c1": "NotStarted"})
+	f.edit(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
+	f.RunFor(10 * time.Minute)
+	for _, work := range simulation.List(f.Harness, &workv1.ManifestWorkList{}).Items {
+		t.Errorf("work %s is left", work.Name)
+	}
+	f.expectStates(map[string]string{"c1": "NotStarted"})
+}
+
 // hold annotates the first cluster with a reason to hold it; an empty one releases it.
 func (f *fleet) hold(reason string) {
 	f.TB.Helper()

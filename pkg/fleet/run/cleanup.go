@@ -134,8 +134,14 @@ func (c *Cluster) RemovePreflight(ctx context.Context) error {
 }
 
 // IsObstructed reports whether the works that precede the request show that a cluster cannot begin: its agent has not applied
-// one, or has not removed an earlier one, or its administrators hold the cluster.
+// one, or has not removed an earlier one, or its administrators hold the cluster. After a cancellation, nothing waits for that.
 func (c *Cluster) IsObstructed(ctx context.Context) (bool, error) {
+	switch upgrade, err := Upgrade(ctx, c.Client, c.Run); {
+	case errors.Is(err, ErrNoUpgrade), err == nil && upgrade.Spec.Cancelled:
+		return false, nil
+	case err != nil:
+		return false, err
+	}
 	silent := false
 	for _, name := range []string{delivery.PreflightName(c.Run.Namespace), c.actions()[0]} {
 		work, err := c.work(ctx, name)
