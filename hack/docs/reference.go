@@ -193,7 +193,8 @@ func addStatusMetrics(registry *prometheus.Registry) error {
 	if err != nil {
 		return err
 	}
-	statusMetrics.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{}}, time.Unix(0, 0))
+	statusMetrics.SetStatusTime(time.Unix(0, 0))
+	statusMetrics.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{}})
 	statusMetrics.SetPlans([]metrics.PlanSnapshot{{Analyzed: time.Unix(0, 0)}})
 	statusMetrics.ObserveInformerRequest("", "", "")
 	statusMetrics.SetInformerReachable("", false)
