@@ -6,6 +6,7 @@ package histories
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -122,7 +123,20 @@ func upgradeConfigActions() []action[*runner] {
 		{"the operator goes down for hours at a moment of the upgrade", 6, (*runner).goDownAt},
 		{"a retry is requested and taken back", 4, (*runner).takeRetryBack},
 		{"retry once the upgrade fails, while the receiver of the webhook is down", 4, (*runner).retryUndelivered},
+		{"request a start now", 4, func(h *runner) { h.annotate(upgradev1alpha1.RunNowAnnotation, strconv.Itoa(h.random.IntN(4))) }},
+		{"request a retry", 4, func(h *runner) { h.annotate(upgradev1alpha1.RetryAnnotation, strconv.Itoa(h.random.IntN(4))) }},
+		{"pause by annotation", 2, func(h *runner) { h.annotate(upgradev1alpha1.PauseAnnotation, "freeze") }},
+		{"resume by annotation", 3, func(h *runner) { h.annotate(upgradev1alpha1.PauseAnnotation, "") }},
 	}
+}
+
+// annotate sets an annotation of an upgrade, or removes it if the value is empty.
+func (h *runner) annotate(name, value string) {
+	edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *upgradev1alpha1.UpgradeConfig) {
+		if metav1.SetMetaDataAnnotation(&cfg.ObjectMeta, name, value); value == "" {
+			delete(cfg.Annotations, name)
+		}
+	})
 }
 
 // keys returns the names of all UpgradeConfigs that a history may create.
@@ -371,9 +385,13 @@ func (h *runner) calmDown() {
 	h.degrade(false)
 	if h.kind == UpgradeJobs {
 		h.endSuspension()
+		h.deleteSchedule()
 	}
 	for _, key := range keys() {
-		edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
+		edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) {
+			cfg.Spec.Paused = nil
+			delete(cfg.Annotations, upgradev1alpha1.PauseAnnotation)
+		})
 		if cfg := h.checker.configs[key]; cfg != nil && cfg.Spec.Type == "Unknown" && inProgress(cfg) { // its status was forged
 			h.delete(key)
 		}

@@ -105,7 +105,7 @@ func newChecker(h *runner) *checker {
 		requester:   requester{requestedBy: "administrator"},
 		successions: newSuccessions(),
 	}
-	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*maintenancev1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}}
+	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*maintenancev1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}, slots: map[string]types.UID{}}
 	var pools mcfgv1.MachineConfigPoolList
 	if err := h.cluster.Client.List(context.Background(), &pools); err != nil {
 		h.violate("setup: %v", err)
@@ -130,7 +130,7 @@ func (c *checker) observe(change simulation.Change) {
 	case *configv1.ClusterVersion:
 		c.clusterVersion(change, object)
 	case *mcfgv1.MachineConfigPool:
-		c.pools[object.Name] = object
+		c.pool(change, object)
 	case *upgradev1alpha1.UpgradeConfig:
 		c.upgradeConfig(change, object)
 	case *maintenancev1beta1.UpgradeJob:
@@ -157,6 +157,27 @@ func (c *checker) observe(change simulation.Change) {
 	c.noted()
 	c.idleHolder(change.Time)
 	c.deletions(change.Time)
+}
+
+// pool checks that the operator unpauses a delayed pool before its release window only if its nodes have nothing
+// to update. The mark is <uid>/<attempt>/<releaseAfter>/<releaseBefore>.
+func (c *checker) pool(change simulation.Change, pool *mcfgv1.MachineConfigPool) {
+	before := c.pools[pool.Name]
+	c.pools[pool.Name] = pool
+	if change.Actor != operatorActor || before == nil || !before.Spec.Paused || pool.Spec.Paused || c.h.clockStepped {
+		return
+	}
+	mark := strings.Split(before.Annotations["managedupgrade.appuio.io/paused-by"], "/")
+	if len(mark) != 4 {
+		c.h.violate("pool: %s is unpaused by the operator, which has not paused it", pool.Name)
+		return
+	}
+	after, err := time.Parse(time.RFC3339, mark[2])
+	updating := len(c.version.Status.History) > 0 && c.version.Status.History[0].State == configv1.PartialUpdate && change.Sent.Sub(c.commencedAt) > time.Second
+	outdated := pool.Spec.Configuration.Name != pool.Status.Configuration.Name
+	if err != nil || change.Time.Before(after) && (updating || outdated) {
+		c.h.violate("pool: %s is unpaused before %s, and its nodes will be updated (update in progress %t, other configuration %t)", pool.Name, mark[2], updating, outdated)
+	}
 }
 
 func (c *checker) upgradeConfig(change simulation.Change, after *upgradev1alpha1.UpgradeConfig) {
@@ -192,7 +213,14 @@ func (c *checker) noteSpec(change simulation.Change, key client.ObjectKey, cfg *
 		version := cfg.Spec.Desired.Version
 		c.asked[version] = append(c.asked[version], schedule{at: at, until: at.Add(window), seen: change.Time})
 	}
-	paused := cfg.Spec.Paused != nil && *cfg.Spec.Paused
+	for _, answer := range []*upgradev1alpha1.StartStatus{cfg.Status.Retry, cfg.Status.RunNow} {
+		if answer != nil && answer.StartTime != nil {
+			version := cfg.Spec.Desired.Version
+			c.asked[version] = append(c.asked[version], schedule{at: answer.StartTime.Time, until: answer.StartTime.Add(window), seen: change.Time})
+		}
+	}
+	_, annotated := cfg.Annotations[upgradev1alpha1.PauseAnnotation]
+	paused := cfg.Spec.Paused != nil && *cfg.Spec.Paused || annotated
 	if _, was := c.pausedAt[key]; paused && !was {
 		c.pausedAt[key] = change.Time
 	}

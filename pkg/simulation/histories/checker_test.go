@@ -5,18 +5,22 @@ package histories
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	upgradev1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -133,6 +137,52 @@ func TestRequestCountsWhenItIsSent(t *testing.T) {
 		c.requested(simulation.Change{Sent: at.Add(test.sent), Time: at.Add(test.stored)}, version, "4.20.6")
 		if len(h.report.Violations) != test.want {
 			t.Errorf("%s: %q", name, h.report.Violations)
+		}
+	}
+}
+
+// A delayed pool may be unpaused early only if its nodes have nothing to update.
+func TestDelayedPoolIsNotUnpausedEarly(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		mark, config string
+		state        configv1.UpdateState
+		want         int
+	}{
+		"in its window":                 {"u/1/2026-03-01T11:00:00Z/2026-03-01T13:00:00Z", "new", configv1.CompletedUpdate, 0},
+		"early, with nothing to update": {"u/1/2026-03-01T13:00:00Z/2026-03-01T14:00:00Z", "old", configv1.CompletedUpdate, 0},
+		"early, with a configuration":   {"u/1/2026-03-01T13:00:00Z/2026-03-01T14:00:00Z", "new", configv1.CompletedUpdate, 1},
+		"early, during the update":      {"u/1/2026-03-01T13:00:00Z/2026-03-01T14:00:00Z", "old", configv1.PartialUpdate, 1},
+		"never":                         {"u/1/never/2026-03-01T11:00:00Z", "old", configv1.CompletedUpdate, 1},
+		"paused by a user":              {"", "old", configv1.CompletedUpdate, 1},
+	} {
+		h := &runner{driver: newTestDriver()}
+		before := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker", Annotations: map[string]string{"managedupgrade.appuio.io/paused-by": test.mark}}}
+		before.Spec.Paused, before.Spec.Configuration.Name, before.Status.Configuration.Name = true, test.config, "old"
+		after := before.DeepCopy()
+		after.Spec.Paused = false
+		version := &configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.20.6", State: test.state}}}}
+		c := &checker{h: h, version: version, pools: map[string]*mcfgv1.MachineConfigPool{"worker": before}, commencedAt: at.Add(-time.Minute)}
+		c.pool(simulation.Change{Actor: operatorActor, Sent: at, Time: at}, after)
+		if len(h.report.Violations) != test.want {
+			t.Errorf("%s: %q", name, h.report.Violations)
+		}
+	}
+}
+
+// A slot gets one UpgradeJob, even if that is deleted.
+func TestSlotGetsOneUpgradeJob(t *testing.T) {
+	t.Parallel()
+	h := &runner{driver: newTestDriver()}
+	c := &jobChecker{checker: &checker{h: h}, slots: map[string]types.UID{}}
+	for i, slot := range []string{"1", "2", "1"} {
+		job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
+			UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{maintenancev1beta1.ConfigLabel: "c", maintenancev1beta1.SlotLabel: slot},
+		}}
+		c.slot(simulation.Change{Actor: operatorActor}, job)
+		if want := i / 2; len(h.report.Violations) != want {
+			t.Errorf("after UpgradeJob %d: %q", i, h.report.Violations)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package histories
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,13 @@ func jobActions() []action[*runner] {
 			h.editSpec(func(s *upgradev1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() })
 		}},
 		action[*runner]{"create an UpgradeJob with rare settings", 5, (*runner).createRareJob},
-		action[*runner]{"create a hook with rare settings", 4, (*runner).createRareHook})
+		action[*runner]{"create a hook with rare settings", 4, (*runner).createRareHook},
+		action[*runner]{"create a schedule", 6, (*runner).createSchedule},
+		action[*runner]{"delete the schedule", 1, (*runner).deleteSchedule},
+		action[*runner]{"edit the schedule", 3, func(h *runner) { h.editSchedule(h.scheduleSpec()) }},
+		action[*runner]{"wipe the status of the schedule", 2, (*runner).wipeSchedule},
+		action[*runner]{"request a scheduled upgrade now", 3, (*runner).runScheduleNow},
+		action[*runner]{"delete any UpgradeJob", 3, (*runner).deleteAnyJob})
 }
 
 // jobKeys returns the names of all UpgradeJobs that a history may create.
@@ -110,6 +117,81 @@ func (h *runner) createJob() {
 		}}
 	}
 	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// scheduleKey is the name of the only schedule.
+var scheduleKey = client.ObjectKey{Namespace: Namespace, Name: "schedule"}
+
+// scheduleSpec returns a schedule with several starts an hour, or for each new version.
+func (h *runner) scheduleSpec() maintenancev1beta1.UpgradeConfigSpec {
+	spec := maintenancev1beta1.UpgradeConfigSpec{
+		Schedule: maintenancev1beta1.UpgradeConfigSchedule{
+			Cron:    []string{"*/20 * * * *", "7 * * * *", "*/45 * * * *"}[h.random.IntN(3)],
+			Suspend: new(h.random.IntN(4) == 0),
+		},
+		PinVersionWindow:           new([]maintenancev1beta1.Duration{"0s", "10m", "70m"}[h.random.IntN(3)]),
+		MaxUpgradeStartDelay:       []maintenancev1beta1.Duration{"5m", "30m", "2h"}[h.random.IntN(3)],
+		SuccessfulJobsHistoryLimit: new(int32(h.random.IntN(3))), FailedJobsHistoryLimit: new(int32(h.random.IntN(3))),
+	}
+	spec.JobTemplate.Spec.Config = maintenancev1beta1.UpgradeJobConfig{UpgradeTimeout: "3h", ForceDrainAfter: "20m"}
+	if h.random.IntN(3) == 0 {
+		spec.Schedule.Rhythm = maintenancev1beta1.RhythmUpdateAvailable
+		if h.random.IntN(2) == 0 {
+			spec.Schedule.Cron = ""
+		}
+	}
+	if h.random.IntN(4) == 0 {
+		spec.WhenNoUpdate = maintenancev1beta1.NoUpdateRunHooks
+	}
+	return spec
+}
+
+func (h *runner) createSchedule() {
+	cfg := &maintenancev1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: scheduleKey.Namespace, Name: scheduleKey.Name}, Spec: h.scheduleSpec()}
+	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) deleteSchedule() {
+	cfg := &maintenancev1beta1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: scheduleKey.Namespace, Name: scheduleKey.Name}}
+	if err := h.cluster.Client.Delete(context.Background(), cfg, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) editSchedule(spec maintenancev1beta1.UpgradeConfigSpec) {
+	edit(h.driver, &maintenancev1beta1.UpgradeConfig{}, scheduleKey, func(cfg *maintenancev1beta1.UpgradeConfig) { cfg.Spec = spec })
+}
+
+func (h *runner) wipeSchedule() {
+	var cfg maintenancev1beta1.UpgradeConfig
+	if err := h.cluster.Client.Get(context.Background(), scheduleKey, &cfg); err != nil {
+		return
+	}
+	h.checker.tampered[cfg.UID] = true
+	cfg.Status = maintenancev1beta1.UpgradeConfigStatus{}
+	if err := h.cluster.Client.Status().Update(context.Background(), &cfg); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) runScheduleNow() {
+	token := strconv.Itoa(h.random.IntN(1 << 20))
+	edit(h.driver, &maintenancev1beta1.UpgradeConfig{}, scheduleKey, func(cfg *maintenancev1beta1.UpgradeConfig) {
+		metav1.SetMetaDataAnnotation(&cfg.ObjectMeta, maintenancev1beta1.RunNowAnnotation, token)
+	})
+}
+
+func (h *runner) deleteAnyJob() {
+	names := slices.SortedFunc(maps.Keys(h.checker.jobs.jobs), func(a, b client.ObjectKey) int { return strings.Compare(a.Name, b.Name) })
+	if len(names) == 0 {
+		return
+	}
+	key := names[h.random.IntN(len(names))]
+	if err := h.cluster.Client.Delete(context.Background(), &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
 }
@@ -277,6 +359,21 @@ type jobChecker struct {
 
 	jobs      map[client.ObjectKey]*maintenancev1beta1.UpgradeJob
 	deletedAt map[types.UID]time.Time
+	// slots are the UpgradeJobs that the operator has created for each slot of a schedule.
+	slots map[string]types.UID
+}
+
+// slot checks that a slot of a schedule gets one UpgradeJob, whatever happens to it.
+func (c *jobChecker) slot(change simulation.Change, job *maintenancev1beta1.UpgradeJob) {
+	if change.Old != nil || change.Actor != operatorActor {
+		return
+	}
+	config := job.Labels[maintenancev1beta1.ConfigLabel]
+	id := config + "/" + job.Labels[maintenancev1beta1.SlotLabel]
+	if other, is := c.slots[id]; is && other != job.UID && !c.tampered[types.UID(config)] && !c.restored && !c.h.clockStepped {
+		c.h.violate("schedule: slot %s gets another UpgradeJob, %s", id, job.Name)
+	}
+	c.slots[id] = job.UID
 }
 
 func (c *jobChecker) observe(change simulation.Change, job *maintenancev1beta1.UpgradeJob) {
@@ -291,6 +388,7 @@ func (c *jobChecker) observe(change simulation.Change, job *maintenancev1beta1.U
 	c.jobs[key] = job
 	if before == nil || before.UID != job.UID {
 		before = &maintenancev1beta1.UpgradeJob{}
+		c.slot(change, job)
 	}
 	c.noteWindow(change, before, job)
 	if _, was := c.deletedAt[job.UID]; job.DeletionTimestamp != nil && !was {
@@ -376,11 +474,8 @@ func awaitsRetry(job *maintenancev1beta1.UpgradeJob) bool {
 
 // unrest describes an UpgradeJob that has not finished, or returns an empty string.
 func (c *jobChecker) unrest() string {
-	for _, key := range jobKeys() {
+	for _, key := range slices.SortedFunc(maps.Keys(c.jobs), func(a, b client.ObjectKey) int { return strings.Compare(a.Name, b.Name) }) {
 		job := c.jobs[key]
-		if job == nil {
-			continue
-		}
 		if job.DeletionTimestamp != nil || jobInProgress(job) || len(job.Status.History) == 0 || len(job.Finalizers) > 0 || awaitsRetry(job) {
 			var parts []string
 			for _, r := range job.Status.History {
