@@ -62,3 +62,20 @@ func TestSafety_evicted_canary_whose_pre_action_has_disconnected_it_while_no_hub
 	f.RunFor(12 * time.Hour)
 	f.expectStop(fleetv1beta1.ReasonCanaryFailed, "c1", "c2")
 }
+
+// So must a pre-action that begins an upgrade to another release on each cluster.
+func TestSafety_pre_action_that_upgrades_clusters_exceeds_the_budget(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 8, actions, concurrency(2), maxFailures(1))
+	begun := map[string]bool{}
+	for end := f.Now().Add(12 * time.Hour); f.Now().Before(end); f.RunFor(time.Minute) {
+		for name, cluster := range f.spokes {
+			if !begun[name] && slices.Contains(f.history, name+" backup") {
+				begun[name] = true
+				cluster.Accept("4.20.6-rc.1", f.Now())
+				f.wake(name)
+			}
+		}
+	}
+	f.expectStop(fleetv1beta1.ReasonMaxFailuresExceeded, "c1", "c2")
+}

@@ -117,8 +117,10 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	switch found := admission.CheckHistory(&version, delivery.TargetOf(c.Run)); {
 	case found.Obstacle.IsZero():
 		return engine.Result{}, nil
-	case found.IsHold():
+	case found.Obstacle.Reason == fleetv1beta1.ReasonHeld, found.IsHold() && !delivery.HasActed(c.Run):
 		return engine.Wait(engine.ReasonPaused, "%s", found.Obstacle.Message), nil
+	case found.IsHold(): // the action may have begun it
+		return engine.Wait(found.Obstacle.Reason, "%s", found.Obstacle.Message), nil
 	default:
 		return engine.Fail(found.Obstacle.Reason, "%s", found.Obstacle.Message), nil
 	}
