@@ -5,7 +5,7 @@ package histories
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -178,7 +178,7 @@ func TestSlotGetsOneUpgradeJob(t *testing.T) {
 	c := &jobChecker{checker: &checker{h: h}, slots: map[string]types.UID{}}
 	for i, slot := range []string{"1", "2", "1"} {
 		job := &maintenancev1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
-			UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{maintenancev1beta1.ConfigLabel: "c", maintenancev1beta1.SlotLabel: slot},
+			UID: types.UID(strconv.Itoa(i)), Labels: map[string]string{maintenancev1beta1.ConfigLabel: "c", maintenancev1beta1.SlotLabel: slot},
 		}}
 		c.slot(simulation.Change{Actor: operatorActor}, job)
 		if want := i / 2; len(h.report.Violations) != want {
