@@ -248,7 +248,7 @@ func createCluster(run func(input string, args ...string)) {
 	now := time.Now().UTC()
 	at := now.Format(time.RFC3339)
 	run(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"update-status-controller-leader","namespace":"managed-upgrade-operator"},`+
-		`"spec":{"renewTime":"`+now.Add(10*time.Minute).Format("2006-01-02T15:04:05.000000Z07:00")+`"}}`, "apply", "-f", "-")
+		`"spec":{"leaseDurationSeconds":3600,"renewTime":"`+now.Format("2006-01-02T15:04:05.000000Z07:00")+`"}}`, "apply", "-f", "-")
 	run(`{"apiVersion":"config.openshift.io/v1","kind":"ClusterVersion","metadata":{"name":"version"},"spec":{"clusterID":"bc75be34-e92d-4745-bb9d-8ec39e877854","channel":"stable-4.20"}}`, "create", "-f", "-")
 	run("", "patch", "clusterversions.config.openshift.io", "version", "--subresource=status", "--type=merge", "-p", `{"status":{"desired":{"version":"4.20.6","image":"a"},"observedGeneration":1,"versionHash":"x",`+
 		`"history":[{"state":"Completed","version":"4.20.6","image":"a","startedTime":"2026-01-01T00:00:00Z","completionTime":"2026-01-01T01:00:00Z","verified":true}],`+
