@@ -139,7 +139,7 @@ func TestFreePorts_can_be_used_at_once_while_processes_start(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // it returns at once
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestFreePorts_are_not_in_use(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", before+1)) //nolint:noctx // it returns at once
+	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", before+1))
 	if err != nil {
 		t.Fatal(err)
 	}
