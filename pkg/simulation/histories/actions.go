@@ -386,6 +386,7 @@ func (h *runner) calmDown() {
 	if h.kind == UpgradeJobs {
 		h.endSuspension()
 		h.deleteSchedule()
+		h.releaseDrains()
 	}
 	for _, key := range keys() {
 		edit(h.driver, &upgradev1alpha1.UpgradeConfig{}, key, func(cfg *upgradev1alpha1.UpgradeConfig) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -225,6 +226,18 @@ func (h *runner) createRareJob() {
 	}
 	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// releaseDrains deletes the PodDisruptionBudgets if an UpgradeJob never forces drains, or its upgrade would not end.
+func (h *runner) releaseDrains() {
+	for _, job := range h.checker.jobs.jobs {
+		if after := job.Spec.Config.ForceDrainAfter; after != "" && after != "0s" {
+			continue
+		}
+		if err := h.cluster.Client.DeleteAllOf(context.Background(), &policyv1.PodDisruptionBudget{}, client.InNamespace("shop")); err != nil {
+			h.violate("deleting PodDisruptionBudgets: %s", err)
+		}
 	}
 }
 
